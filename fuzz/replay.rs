@@ -36,7 +36,7 @@ macro_rules! targets {
 targets! {
     acl_rules akumuli block commands csv_lines directory dump envelope exposition filter frame glob http
     import_csv import_influx import_prometheus influx json_lines listing log_group manifest number opentsdb_json opentsdb_telnet
-    otlp promql remote_read remote_write resp_command resp_reply rules series_file
+    otlp promql rdb remote_read remote_write resp_command resp_reply rules series_file
     series_name
 }
 

@@ -53,12 +53,15 @@ class Commands:
             self.ruled = rule[1]
         return commands
 
-    def draw(self):
-        makers = [
+    def makers(self):
+        return [
             (30, self.add), (8, self.madd), (4, self.create), (2, self.alter), (4, self.increment), (0 if self.forgets or self.is_ruled else 3, self.delete),
             (4, self.get), (9, self.range), (4, self.mget), (9, self.mrange), (3, self.queryindex), (3, self.info),
             (4, self.createrule), (1, self.deleterule), (2, self.keyspace),
         ]
+
+    def draw(self):
+        makers = self.makers()
         maker = self.random.choices([m for _, m in makers], [w for w, _ in makers])[0]
         words = [str(word) for word in maker()]
         spoilt = self.spoil(words) if self.random.random() < 0.12 else words
@@ -287,6 +290,57 @@ class Commands:
 
     def info(self):
         return ["TS.INFO", self.key()]
+
+
+class Newest(Commands):
+    """The same with what came after 1.12: NaN, several aggregators, later commands."""
+
+    def __init__(self, random):
+        super().__init__(random)
+        # Late samples of a rule are another matter there.
+        self.is_ruled = False
+        self.aggregators = [*self.aggregators, "countnan", "countall"]
+        self.reducers = [*self.reducers, "countnan", "countall"]
+
+    def makers(self):
+        return [*super().makers(), (5, self.nrange), (3, self.read), (2, self.querylabels)]
+
+    def value(self):
+        return "nan" if self.chance(0.1) else super().value()
+
+    def aggregation(self, start, end):
+        words = super().aggregation(start, end)
+        if self.chance(0.3):
+            words[words.index("AGGREGATION") + 1] = self.several()
+        return words
+
+    def several(self):
+        return ",".join(self.random.choices(self.aggregators, k=self.random.randint(1, 3)))
+
+    def mrange(self):
+        words = super().mrange()
+        if self.chance(0.2):
+            words.insert(words.index("FILTER"), "EXCLUDEEMPTY")
+        return words
+
+    def nrange(self):
+        keys = self.random.sample(KEYS, self.random.randint(1, 3))
+        words = self.range_options()
+        if "AGGREGATION" in words:
+            at = words.index("AGGREGATION") + 1
+            words[at:at + 1] = [self.several() for _ in keys]
+        name = self.random.choice(["TS.NRANGE", "TS.NREVRANGE"])
+        return [name, self.random.choice([len(keys)] * 9 + [0]), *keys, *words]
+
+    def read(self):
+        words = ["TS.READ", self.key(), self.random.choice(["-", "+", "$", self.time()])]
+        if self.chance(0.2):
+            words += ["BLOCK", 1, self.random.choice([0, 1, 3])]
+        return words + (["MAX_COUNT", self.random.randint(0, 3)] if self.chance(0.4) else [])
+
+    def querylabels(self):
+        words = ["TS.QUERYLABELS", *self.random.choice([["LABELS"], ["VALUES", self.random.choice(list(LABELS))]])]
+        return words + (["FILTER", *self.filters()] if self.chance(0.6) else [])
 
 
 def retentions(words):

@@ -60,8 +60,8 @@ def may_read_destinations(words):
 
 def closeness(words, is_ruled):
     """How far numbers computed by a query or a rule may differ."""
-    lower = {word.lower() for word in words}
-    is_range = words[0].upper() in RANGES
+    lower = {part for word in words for part in word.lower().split(",")}
+    is_range = words[0].upper() in (*RANGES, "TS.NRANGE", "TS.NREVRANGE")
     if (is_ruled and may_read_destinations(words)) or (is_range and SQUARES & lower):
         return 1e-4
     return 1e-6 if is_range and SUMS & lower else 0
@@ -103,7 +103,7 @@ def block_text(words, real, ours):
 def rows_without_values(reply):
     """The reply without the values of its rows."""
     if isinstance(reply, (list, tuple)):
-        if len(reply) == 2 and isinstance(reply[0], int) and isinstance(reply[1], (Double, Status)):
+        if len(reply) >= 2 and isinstance(reply[0], int) and isinstance(reply[1], (Double, Status, list)):
             return reply[0]
         return [rows_without_values(item) for item in reply]
     return reply
@@ -202,13 +202,39 @@ KNOWN = [
 ]
 
 
-def explain(words, real, ours, is_ruled=False):
+def twa_beside_nan(words, real, ours):
+    """8.10 ends the line at a bucket of NaN, in some columns."""
+    names = {part for word in words for part in word.upper().split(",")}
+    return "TWA" in names and not isinstance(ours, Error) and rows_without_values(real) == rows_without_values(ours)
+
+
+def last_of_nan(words, real, ours):
+    """8.10 backwards gives LAST of a bucket of NaN as that of a newer one, and none at the start."""
+    names = {part for word in words for part in word.upper().split(",")}
+    return "LAST" in names and not isinstance(ours, Error) and rows_without_values(real) == rows_without_values(ours)
+
+
+def bucket_before_time(words, real, ours):
+    """8.10 makes no empty buckets after one that begins before time 0."""
+    upper = [word.upper() for word in words]
+    return {"ALIGN", "EMPTY"} <= set(upper) and loses_rows(real, ours, "REV" in upper[0], closeness(words, False))
+
+
+# Differences from the newest version alone.
+NEWEST = [
+    Difference("bucket before time", "after one that begins before time 0", bucket_before_time),
+    Difference("twa beside nan", "a bucket of nothing but NaN does not end the line", twa_beside_nan),
+    Difference("last of nan", "the value of an older one in both directions", last_of_nan),
+]
+
+
+def explain(words, real, ours, is_ruled=False, is_newest=False):
     """The name of the difference that allows these replies, "" if they are equal,
     None if no difference allows them."""
     real, ours = unordered(words, real), unordered(words, ours)
     if same(real, ours, closeness(words, is_ruled)):
         return ""
-    for difference in KNOWN + (RULED if is_ruled else []):
+    for difference in KNOWN + (RULED if is_ruled else []) + (NEWEST if is_newest else []):
         if difference.allows(words, real, ours):
             return difference.name
     return None

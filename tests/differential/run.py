@@ -1,9 +1,11 @@
 """Sends the same random commands to two servers and compares the replies.
 
     python run.py --seed 7 --commands 20000 --real 7399 --ours 6379
+    python run.py --newest --real 7410 --ours 6379
 
 The same seed sends the same commands. Prints every reply that no entry of
-differences.py allows, with the commands that led to it.
+differences.py allows, with the commands that led to it. --newest: the real one has the commands
+of 8.10, and ours answers as such.
 """
 
 import argparse
@@ -11,7 +13,7 @@ import collections
 import random
 import sys
 
-from commands import Commands
+from commands import Commands, Newest
 from differences import closeness, explain, forwards, same, turned
 from resp import Connection, Error
 
@@ -93,9 +95,10 @@ def parts(batch):
 
 
 class Run:
-    def __init__(self, seed, real, ours, show=20, policy="BLOCK"):
+    def __init__(self, seed, real, ours, show=20, policy="BLOCK", newest=False):
         self.random = random.Random(seed)
         self.seed, self.show, self.policy = seed, show, policy
+        self.is_newest, self.world = newest, Newest if newest else Commands
         self.pairs = [(Connection(real, protocol), Connection(ours, protocol)) for protocol in (2, 3)]
         self.failures, self.commands, self.is_ruled = [], 0, False
         self.allowed, self.words, self.errors = collections.Counter(), collections.Counter(), collections.Counter()
@@ -105,7 +108,7 @@ class Run:
         real, ours = self.random.choice(self.pairs)
         for server in (real, ours):
             server("FLUSHALL")
-        source, history = Commands(self.random), []
+        source, history = self.world(self.random), []
         self.is_ruled = source.is_ruled
         if not self.compare(source.first(), real, ours, history):
             return
@@ -121,7 +124,7 @@ class Run:
         for words, a, b in zip(batch, real.pipeline(batch), ours.pipeline(batch)):
             history.append(words)
             self.note(words, a)
-            name = explain(words, a, b, self.is_ruled)
+            name = explain(words, a, b, self.is_ruled, self.is_newest)
             if before[0] and before[0] == forwards(words) and not isinstance(b, Error):
                 turned_b = turned(before[1])
                 if not same(turned_b, b, closeness(words, False)):
@@ -169,10 +172,11 @@ def main():
     parser.add_argument("--commands", type=int, default=20_000)
     parser.add_argument("--real", type=int, required=True)
     parser.add_argument("--ours", type=int, required=True)
+    parser.add_argument("--newest", action="store_true")
     parser.add_argument("--show", type=int, default=10)
     options = parser.parse_args()
     print(f"seed {options.seed}")
-    run = Run(options.seed, options.real, options.ours, options.show).until(options.commands)
+    run = Run(options.seed, options.real, options.ours, options.show, newest=options.newest).until(options.commands)
     for history, real, ours in run.failures:
         print("\n".join(" ".join(map(repr, words)) for words in related(history)))
         print(f"  real {real!r}\n  ours {ours!r}\n")

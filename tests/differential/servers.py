@@ -32,8 +32,8 @@ def redistimeseries(directory, policy):
 @contextlib.contextmanager
 def latewood(directory, policy, *options):
     port = free_port()
-    # As RedisTimeSeries: no series is both source and destination.
-    options = ["--ts-chained-rules", "off", *options]
+    # As RedisTimeSeries 1.12: no series is both source and destination.
+    options = ["--ts-compatibility", "1.12", "--ts-chained-rules", "off", *options]
     command = [BINARY, "serve", "--dir", directory, "--listen", f"127.0.0.1:{port}", *options]
     with running(command, port, stderr=subprocess.DEVNULL):
         with socket.create_connection(("127.0.0.1", port)) as control:

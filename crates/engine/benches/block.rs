@@ -100,11 +100,7 @@ fn fill(dir: &Path, keys: &[String]) -> Anything<()> {
 
 fn whole(aggregators: Option<Vec<Aggregator>>) -> RangeQuery {
     RangeQuery {
-        from: 0,
         to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
         aggregation: aggregators.map(|aggregators| Aggregation {
             aggregators,
             bucket_ms: i64::MAX,
@@ -112,8 +108,7 @@ fn whole(aggregators: Option<Vec<Aggregator>>) -> RangeQuery {
             stamp: BucketStamp::Start,
             empty: false,
         }),
-        reverse: false,
-        latest: false,
+        ..RangeQuery::default()
     }
 }
 

@@ -137,14 +137,10 @@ fn report(series: &Series, name: &str, per_bucket: i64, query: &RangeQuery, with
 /// A query of the raw samples.
 fn raw(filter_by_value: Option<(f64, f64)>, reverse: bool) -> RangeQuery {
     RangeQuery {
-        latest: false,
-        from: 0,
         to: i64::MAX,
-        filter_by_timestamps: None,
         filter_by_value,
-        count: None,
-        aggregation: None,
         reverse,
+        ..RangeQuery::default()
     }
 }
 

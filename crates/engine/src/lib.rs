@@ -64,7 +64,7 @@ pub use db::resources::{External, Resources};
 // Writes.
 pub use base::refusal::{Excess, Refusal};
 pub use db::write::append::{Append, Outcome};
-pub use db::write::copy::{CopySource, Dump, DumpFault, Restored};
+pub use db::write::copy::{CopySource, Dump, DumpFault, DumpWriter, Restored};
 pub use db::write::resolved::AppendTo;
 pub use db::write::scratch::Scratch;
 pub use format::rule::{RuleInfo, RuleSpec};

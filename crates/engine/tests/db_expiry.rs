@@ -95,14 +95,9 @@ fn nobody_sees_a_series_once_its_time_has_come() {
     world.clock.advance_ms(1);
     assert_gone(&db);
     let whole = latewood_engine::RangeQuery {
-        latest: false,
         from: 0,
         to: 9,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
-        reverse: false,
+        ..latewood_engine::RangeQuery::default()
     };
     assert_eq!(db.views(&selected, &whole, false).len(), 1);
     assert!(

@@ -5,7 +5,7 @@ use crate::db_support::{append, last_wins, options, sample};
 use latewood_engine::io::sim::{SimDisk, seed};
 use latewood_engine::query::{Columns, join};
 use latewood_engine::{Aggregation, BucketStamp, Db, ErrorKind, Options, RangeQuery, SeriesRef};
-use latewood_model::{Aggregator, SeriesOptions};
+use latewood_model::{Aggregator, Compatibility, SeriesOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -36,14 +36,9 @@ fn open(query_threads: usize) -> Db {
 
 fn all(reverse: bool) -> RangeQuery {
     RangeQuery {
-        latest: false,
-        from: 0,
         to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
         reverse,
+        ..RangeQuery::default()
     }
 }
 
@@ -104,7 +99,7 @@ fn fill(db: &Db, numbers: &mut Numbers, count: usize, samples: u64) -> Vec<Serie
     twins
 }
 
-fn naive(reducer: Aggregator, values: &[f64]) -> f64 {
+fn naive(query: &RangeQuery, reducer: Aggregator, values: &[f64]) -> f64 {
     let numbers: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
     let count = numbers.len() as f64;
     let max = numbers.iter().copied().fold(f64::NAN, f64::max);
@@ -121,6 +116,7 @@ fn naive(reducer: Aggregator, values: &[f64]) -> f64 {
     match reducer {
         Aggregator::CountNan => values.len() as f64 - count,
         Aggregator::CountAll => values.len() as f64,
+        Aggregator::Count if query.compatibility == Compatibility::V8_10 => count,
         _ if numbers.is_empty() => f64::NAN,
         Aggregator::Count => count,
         Aggregator::Min => min,
@@ -169,21 +165,22 @@ fn every_reducer_equals_its_naive_twin() {
     let db = open(1);
     let twins = fill(&db, &mut numbers, 90, 200);
     let series = db.select(&[]).unwrap();
-    for reducer in REDUCERS {
+    let versions = Compatibility::ALL.into_iter();
+    for (reducer, compatibility) in versions.flat_map(|of| REDUCERS.map(|by| (by, of))) {
+        let mut query = all(false);
+        query.compatibility = compatibility;
         let rows = columns(&twins).into_iter();
         let mut expected: Vec<(i64, f64)> = rows
-            .map(|(at, values)| (at, naive(reducer, &values)))
+            .map(|(at, values)| (at, naive(&query, reducer, &values)))
             .collect();
         let name = reducer.name();
-        assert_rows(&reduce(&db, &series, &all(false), reducer), &expected, name);
+        assert_rows(&reduce(&db, &series, &query, reducer), &expected, name);
+        query.reverse = true;
         expected.reverse();
-        assert_rows(&reduce(&db, &series, &all(true), reducer), &expected, name);
+        assert_rows(&reduce(&db, &series, &query, reducer), &expected, name);
         expected.truncate(7);
-        let few = RangeQuery {
-            count: Some(7),
-            ..all(true)
-        };
-        assert_rows(&reduce(&db, &series, &few, reducer), &expected, name);
+        query.count = Some(7);
+        assert_rows(&reduce(&db, &series, &query, reducer), &expected, name);
     }
 }
 
@@ -209,7 +206,7 @@ fn buckets_are_reduced_as_rows_are() {
     };
     let expected: Vec<(i64, f64)> = columns(&buckets)
         .into_iter()
-        .map(|(at, values)| (at, naive(Aggregator::Max, &values)))
+        .map(|(at, values)| (at, naive(&query, Aggregator::Max, &values)))
         .collect();
     let found = reduce(&db, &db.select(&[]).unwrap(), &query, Aggregator::Max);
     assert_rows(&found, &expected, "max of sums");
@@ -320,6 +317,10 @@ fn empty_buckets_are_no_more_than_fit_between_the_samples() {
     append(&db, &[sample(b"a", 991_000, 2.0)]).unwrap();
     assert_eq!(bound(b"a"), 30);
     assert!(query.filled_rows_max() > 1 << 50);
+    // Beyond the samples of the span there may be others.
+    (query.from, query.to) = (1_000_000, 1_012_000);
+    let bound = |key: &[u8]| db.view(key, &query).unwrap().filled_rows_max(&query);
+    assert_eq!(bound(b"a"), 14);
 }
 
 #[test]

@@ -9,12 +9,8 @@ use latewood_model::{Aggregator, SeriesOptions};
 
 fn twa(from: i64, to: i64, bucket_ms: i64) -> RangeQuery {
     RangeQuery {
-        latest: false,
         from,
         to,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
         aggregation: Some(Aggregation {
             aggregators: vec![Aggregator::Twa],
             bucket_ms,
@@ -22,7 +18,7 @@ fn twa(from: i64, to: i64, bucket_ms: i64) -> RangeQuery {
             stamp: BucketStamp::Start,
             empty: false,
         }),
-        reverse: false,
+        ..RangeQuery::default()
     }
 }
 

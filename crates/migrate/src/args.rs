@@ -21,6 +21,17 @@ Examples:
 Exit status: 0 both sides agree, 1 stopped by an error, 3 finished, but some
 series differ, still change or were refused; the summary lists them.";
 
+const RDB_EXAMPLES: &str = "\
+Redis 6 to 8 write the file with SAVE or BGSAVE, into the directory that CONFIG
+GET dir shows. Keys of other types are named and left out.
+
+Examples:
+  latewood import rdb /var/lib/redis/dump.rdb
+  ssh old-host cat /var/lib/redis/dump.rdb | latewood import rdb -
+
+Exit status: 0 everything was copied and agrees, 1 stopped by an error, 3
+finished, but some series were refused or differ; the summary lists them.";
+
 const CSV_FORMAT: &str = "\
 Each line is a sample: key,timestamp,value, with milliseconds since 1970 and a
 number or nan. Further fields describe the series and apply when it is
@@ -83,6 +94,12 @@ pub enum Import {
     /// the samples of every series.
     #[command(after_help = REDIS_EXAMPLES)]
     Redis(Box<RedisImport>),
+    /// Copy the series of a file that Redis saved (dump.rdb) into a running Latewood.
+    ///
+    /// Copies series of RedisTimeSeries with their options, labels, samples, compaction rules and
+    /// expiry, then reads them back and compares number and checksum of the samples of each.
+    #[command(after_help = RDB_EXAMPLES)]
+    Rdb(Box<RdbImport>),
     /// Write samples from CSV files or standard input into a running Latewood.
     #[command(after_help = CSV_FORMAT)]
     Csv(CsvImport),
@@ -152,6 +169,34 @@ pub struct RedisImport {
     /// Number of comparisons after which a series that still differs is given up.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub passes: u32,
+
+    /// Use TLS; tls://HOST:PORT enables TLS for this address only.
+    #[command(flatten)]
+    pub tls: ClientOptions,
+}
+
+/// Options of `latewood import rdb`.
+#[derive(Args, Debug)]
+pub struct RdbImport {
+    /// The file; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// The server to write to.
+    #[command(flatten)]
+    pub target: Target,
+
+    /// Database number to copy.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub db: u16,
+
+    /// Replace series that already exist on the target.
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Write at most this many samples per second; 0 = unlimited.
+    #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
+    pub rate: u64,
 
     /// Use TLS; tls://HOST:PORT enables TLS for this address only.
     #[command(flatten)]

@@ -26,6 +26,7 @@ mod output;
 mod parquet_file;
 mod progress;
 mod rate;
+mod rdb_file;
 mod redis_import;
 mod samples;
 mod series;
@@ -40,7 +41,7 @@ pub use influx_file::fuzz::fuzz_influx;
 
 pub use args::{
     CsvExport, CsvImport, Export, Import, InfluxImport, Login, ParquetExport, PrometheusImport,
-    RedisImport, Target,
+    RdbImport, RedisImport, Target,
 };
 
 use outcome::Outcome;
@@ -54,6 +55,7 @@ const INCOMPLETE: u8 = 3;
 pub fn import(import: Import) -> ExitCode {
     finish(match import {
         Import::Redis(options) => redis_import::run(&options),
+        Import::Rdb(options) => rdb_file::run(&options),
         Import::Csv(options) => csv_file::import(&options),
         Import::Influx(options) => influx_file::run(&options),
         Import::Prometheus(options) => blocks::run(&options),

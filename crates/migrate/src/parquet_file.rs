@@ -45,7 +45,7 @@ pub(crate) fn run(options: &ParquetExport) -> Result<Outcome> {
     } else {
         output::open(&options.file)?
     };
-    let mut progress = Progress::of_bytes("exporting");
+    let mut progress = Progress::of_bytes("exporting", None);
     let name = options.file.display().to_string();
     let mut bytes = 0;
     let written = http.get(CONTENT_TYPE, &mut out, &name, &mut |piece| {

@@ -32,10 +32,19 @@ impl Progress {
         Self::with(bar, template, label.into(), "samples")
     }
 
-    /// Of bytes, without a total.
-    pub(crate) fn of_bytes(label: impl Into<String>) -> Self {
-        let template = "{msg} {spinner} {bytes}, {bytes_per_sec}";
-        Self::with(ProgressBar::new_spinner(), template, label.into(), "bytes")
+    /// Of bytes, towards a total that may be unknown.
+    pub(crate) fn of_bytes(label: impl Into<String>, total: Option<u64>) -> Self {
+        let (bar, template) = match total {
+            Some(total) => (
+                ProgressBar::new(total),
+                "{msg} {bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left",
+            ),
+            None => (
+                ProgressBar::new_spinner(),
+                "{msg} {spinner} {bytes}, {bytes_per_sec}",
+            ),
+        };
+        Self::with(bar, template, label.into(), "bytes")
     }
 
     fn with(bar: ProgressBar, template: &str, label: String, unit: &'static str) -> Self {

@@ -206,7 +206,7 @@ impl Shape {
             let word = ["COMPRESSED", "UNCOMPRESSED"][usize::from(uncompressed)];
             command.arg("ENCODING").arg(word);
         }
-        self.options(&mut command);
+        self.options(is_exact, &mut command);
         command
     }
 
@@ -214,7 +214,7 @@ impl Shape {
     pub(crate) fn alter(&self, is_exact: bool, key: &[u8]) -> Cmd {
         let mut command = self.command(is_exact, "ALTER");
         command.arg(key);
-        self.options(&mut command);
+        self.options(is_exact, &mut command);
         command
     }
 
@@ -227,9 +227,10 @@ impl Shape {
 
     fn command(&self, is_exact: bool, verb: &str) -> Cmd {
         // Every user may send the plain command, so prefer it.
-        match self.odd_label() {
-            Some(_) => series_command(is_exact, verb),
-            None => redis::cmd(&format!("TS.{verb}")),
+        if self.odd_label().is_some() || self.policy.is_none() {
+            series_command(is_exact, verb)
+        } else {
+            redis::cmd(&format!("TS.{verb}"))
         }
     }
 
@@ -266,15 +267,18 @@ impl Shape {
         }
     }
 
-    fn options(&self, command: &mut Cmd) {
+    fn options(&self, is_exact: bool, command: &mut Cmd) {
         if let Some(retention_ms) = self.retention_ms {
             command.arg("RETENTION").arg(retention_ms);
         }
         if let Some(size) = self.chunk_size_bytes {
             command.arg("CHUNK_SIZE").arg(size);
         }
-        if let Some(policy) = &self.policy {
-            command.arg("DUPLICATE_POLICY").arg(policy);
+        match &self.policy {
+            Some(policy) => drop(command.arg("DUPLICATE_POLICY").arg(policy)),
+            // Otherwise the server gives it the one of the moment.
+            None if is_exact => drop(command.arg("DUPLICATE_POLICY").arg("none")),
+            None => {}
         }
         if self.ignore.is_some() {
             command.arg("IGNORE").arg(0).arg(0);

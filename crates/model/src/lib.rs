@@ -5,6 +5,7 @@
 
 mod aggregator;
 mod compaction;
+mod compatibility;
 mod labels;
 pub mod limits;
 mod matcher;
@@ -16,6 +17,7 @@ mod sample;
 
 pub use aggregator::Aggregator;
 pub use compaction::{Compaction, CompactionPolicy, PolicyError};
+pub use compatibility::Compatibility;
 pub use labels::{LabelError, Labels};
 pub use matcher::{Matcher, Test};
 pub use metadata::{METRIC_KINDS, Told};

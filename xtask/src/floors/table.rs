@@ -2,7 +2,7 @@
 
 /// Crates from top to bottom, and the entries of each from top to bottom.
 /// A crate without entries is not laid out yet.
-pub(crate) const FLOORS: [(&str, &[&str]); 13] = [
+pub(crate) const FLOORS: [(&str, &[&str]); 14] = [
     (
         "bench",
         &[
@@ -40,6 +40,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 13] = [
             "lib",
             "redis_import",
             "csv_file",
+            "rdb_file",
             "parquet_file",
             "influx_file",
             "blocks",
@@ -176,6 +177,12 @@ pub(crate) const FLOORS: [(&str, &[&str]); 13] = [
         ],
     ),
     (
+        "rdb",
+        &[
+            "lib", "payload", "file", "series", "chunk", "module", "bytes", "lzf", "error",
+        ],
+    ),
+    (
         "codec",
         &[
             "lib",
@@ -202,6 +209,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 13] = [
         &[
             "lib",
             "compaction",
+            "compatibility",
             "options",
             "matcher",
             "metadata",

@@ -9,7 +9,7 @@ use latewood_engine::{
     Append, AppendTo, Create, Db, Defaults, DropEmpty, Options, ReaderId, RuleSpec, Scratch,
     Selector, SeriesRef, Watcher,
 };
-use latewood_model::{Aggregator, DuplicatePolicy, Labels, SeriesOptions};
+use latewood_model::{Aggregator, Compatibility, DuplicatePolicy, Labels, SeriesOptions};
 use tempfile::TempDir;
 
 use super::{Anything, Path};
@@ -403,6 +403,7 @@ fn reading(aggregation: Option<Aggregation>) -> Anything<Box<dyn Path>> {
     }
     let query = RangeQuery {
         latest: false,
+        compatibility: Compatibility::default(),
         from: 0,
         to: i64::MAX,
         filter_by_timestamps: None,

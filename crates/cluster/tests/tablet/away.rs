@@ -39,14 +39,9 @@ impl Sink for Rows {
 
 pub(crate) fn query(from: i64, to: i64) -> RangeQuery {
     RangeQuery {
-        latest: false,
         from,
         to,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
-        reverse: false,
+        ..RangeQuery::default()
     }
 }
 

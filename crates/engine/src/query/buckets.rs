@@ -2,13 +2,13 @@
 //!
 //! Divides every batch at bucket boundaries, folds each piece and makes the row of
 //! a bucket when the next bucket opens. Empty buckets between two others become
-//! rows if requested; if an interpolation line crosses them (TWA), also before the
-//! first and after the last sample of the span.
+//! rows if requested; if an interpolation line crosses them (TWA), and as of 8.10 if there is a
+//! number beyond them, also before the first and after the last sample of the span.
 //!
 //! NaN samples are removed here. A bucket is a row if an aggregator takes one of its
 //! samples (COUNTNAN takes NaN, COUNTALL everything, the others numbers), or if empty
-//! buckets are rows. If TWA needs the next number to close a bucket of NaN, the bucket
-//! waits for it.
+//! buckets are rows. If TWA, or LAST in a reversed query, needs the next number to close a
+//! bucket of NaN, the bucket waits for it.
 
 use super::cut::{begin_of, end_of};
 use super::filter::Filter;
@@ -47,6 +47,11 @@ pub(super) struct Buckets<'a> {
     /// The next bucket that becomes a row if it stays empty.
     resume: Option<Bucket>,
     silent: Silent,
+    /// Empty buckets at an end are rows only if a number is on their other side, too: none was seen
+    /// yet, neither before the start nor since.
+    lacks_number: bool,
+    /// Those at the start wait for it.
+    awaits_number: bool,
     /// The sample after the end of the span, and the bucket the span ends in.
     exit: Option<(Sample, Bucket)>,
     numbers: (Vec<i64>, Vec<f64>),
@@ -77,7 +82,7 @@ impl<'a> Buckets<'a> {
             query.reverse,
         );
         let twa = query
-            .needs_neighbours()
+            .interpolates()
             .then(|| Twa::new(query.from, query.to, entry));
         Self {
             aggregation,
@@ -85,11 +90,13 @@ impl<'a> Buckets<'a> {
             counts_nans: aggregation.empty || aggregation.counts_nans(),
             counts_numbers: aggregation.empty || aggregation.counts_numbers(),
             window,
-            fold: Fold::new(aggregation, query.reverse, twa),
+            fold: Fold::new(query, aggregation, twa, entry),
             rows,
             open: None,
             resume: entry.map(|_| window.containing(start)),
             silent: Silent::default(),
+            lacks_number: query.fills_ends() && entry.is_none(),
+            awaits_number: query.fills_ends() && entry.is_some(),
             exit: exit.map(|sample| (sample, window.containing(end))),
             numbers: Default::default(),
             parts: Vec::new(),
@@ -118,6 +125,14 @@ impl<'a> Buckets<'a> {
     pub(super) fn push_stats(&mut self, bucket: Bucket, stats: &BatchStats) -> ControlFlow<()> {
         if self.passes_over(stats) {
             return ControlFlow::Continue(());
+        }
+        let has_numbers = stats.nan_count < stats.count;
+        self.lacks_number &= !has_numbers;
+        if self.awaits_number {
+            if !has_numbers {
+                return self.hush(bucket, stats.nan_count);
+            }
+            self.wake(None)?;
         }
         self.enter(bucket, None)?;
         self.fold.push_stats(stats);
@@ -188,9 +203,12 @@ impl<'a> Buckets<'a> {
     /// Makes the remaining rows.
     pub(super) fn finish(&mut self) -> ControlFlow<()> {
         let next = self.exit.map(|(sample, _)| sample);
+        if self.awaits_number && next.is_none() {
+            self.resume = None;
+        }
         self.wake(next)?;
         self.close(next)?;
-        if let Some((_, end)) = self.exit {
+        if let Some((_, end)) = self.exit.filter(|_| !self.lacks_number) {
             self.fill(end, next)?;
             if self.resume == Some(end) {
                 self.fill_one(end, next)?;
@@ -239,8 +257,9 @@ impl<'a> Buckets<'a> {
         if self.makes_no_row(timestamps.len() as u64, nans) {
             return ControlFlow::Continue(());
         }
+        self.lacks_number &= timestamps.is_empty();
         let mut next = None;
-        if self.fold.interpolates() {
+        if self.fold.needs_next() || self.awaits_number {
             let entry = if self.reverse {
                 timestamps.last().zip(values.last())
             } else {
@@ -273,6 +292,7 @@ impl<'a> Buckets<'a> {
 
     /// Makes the rows of the buckets that waited for `next`.
     fn wake(&mut self, next: Option<Sample>) -> ControlFlow<()> {
+        self.awaits_number = false;
         for (bucket, nans) in self.silent.take() {
             self.enter(bucket, next)?;
             self.fold.push_nans(nans);

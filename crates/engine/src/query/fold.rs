@@ -1,11 +1,11 @@
 //! The aggregation state of one bucket.
 //!
 //! Only the parts that the query's aggregators need are updated, each by a loop
-//! over a slice. The caller counts and removes NaN samples. FIRST and LAST follow
-//! the direction of the query, as in RedisTimeSeries: in a reversed query FIRST is
-//! the newest sample.
+//! over a slice. The caller counts and removes NaN samples. FIRST and LAST are the oldest
+//! and the newest sample in both directions as of 8.10; before, they follow the direction of the
+//! query, and in a reversed one FIRST is the newest sample.
 
-use super::range::Aggregation;
+use super::range::{Aggregation, RangeQuery};
 use super::sums::{self, Moments, Sum};
 use super::twa::Twa;
 use crate::base::window::Bucket;
@@ -46,6 +46,8 @@ impl Needs {
 pub(super) struct Fold {
     needs: Needs,
     reverse: bool,
+    /// FIRST and LAST do not follow the direction of a query.
+    orders_by_time: bool,
     /// In a bucket without numbers, LAST is the last value before it.
     carries: bool,
     /// Samples that are not NaN.
@@ -55,27 +57,40 @@ pub(super) struct Fold {
     max: f64,
     sum: Sum,
     moments: Moments,
-    first: f64,
-    /// Kept across buckets if `carries` is set.
-    last: f64,
+    /// The first number of the bucket in the direction of the query.
+    entry: f64,
+    /// The last one so far.
+    exit: f64,
+    /// What LAST is in a bucket without numbers.
+    carried: f64,
     twa: Option<Twa>,
 }
 
 impl Fold {
-    /// A fold for these aggregators; `twa` if one interpolates.
-    pub(super) fn new(aggregation: &Aggregation, reverse: bool, twa: Option<Twa>) -> Self {
+    /// A fold for the aggregators of `query`; `twa` if one interpolates. `entry` is the number
+    /// just outside the span where the query begins, if it is needed.
+    pub(super) fn new(
+        query: &RangeQuery,
+        aggregation: &Aggregation,
+        twa: Option<Twa>,
+        entry: Option<Sample>,
+    ) -> Self {
+        let orders_by_time = query.orders_by_time();
+        let before = entry.filter(|_| orders_by_time && aggregation.empty && !query.reverse);
         Self {
             needs: Needs::of(&aggregation.aggregators),
-            reverse,
-            carries: aggregation.empty,
+            reverse: query.reverse,
+            orders_by_time,
+            carries: aggregation.empty || orders_by_time,
             count: 0,
             nan_count: 0,
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
             sum: Sum::default(),
             moments: Moments::default(),
-            first: f64::NAN,
-            last: f64::NAN,
+            entry: f64::NAN,
+            exit: f64::NAN,
+            carried: before.map_or(f64::NAN, |sample| sample.value),
             twa,
         }
     }
@@ -88,23 +103,24 @@ impl Fold {
         self.max = f64::NEG_INFINITY;
         self.sum = Sum::default();
         self.moments = Moments::default();
-        self.first = f64::NAN;
-        if !self.carries {
-            self.last = f64::NAN;
-        }
         if let Some(twa) = &mut self.twa {
             twa.clear();
         }
     }
 
-    /// Whether samples outside a bucket change its value.
-    pub(super) fn interpolates(&self) -> bool {
-        self.twa.is_some()
+    /// Whether a bucket can be closed only once the number after it is known.
+    pub(super) fn needs_next(&self) -> bool {
+        self.twa.is_some() || self.looks_ahead()
+    }
+
+    /// Whether LAST of a bucket without numbers is the next number.
+    fn looks_ahead(&self) -> bool {
+        self.needs.ends && self.reverse && self.orders_by_time
     }
 
     /// Whether [`Fold::push_stats`] can replace the samples.
     pub(super) fn takes_stats(&self) -> bool {
-        !(self.needs.moments || self.needs.ends || self.interpolates())
+        !(self.needs.moments || self.needs.ends || self.twa.is_some())
     }
 
     pub(super) fn push_nans(&mut self, count: u64) {
@@ -123,9 +139,12 @@ impl Fold {
                 (oldest, newest)
             };
             if self.count == 0 {
-                self.first = entry;
+                self.entry = entry;
             }
-            self.last = exit;
+            self.exit = exit;
+            if self.carries {
+                self.carried = exit;
+            }
         }
         self.count += values.len() as u64;
         if self.needs.extremes {
@@ -159,6 +178,9 @@ impl Fold {
     /// Continues the line of the time-weighted average through the rest of
     /// `bucket`, towards the sample after it.
     pub(super) fn reach(&mut self, bucket: Bucket, next: Option<Sample>) {
+        if self.looks_ahead() {
+            self.carried = next.map_or(f64::NAN, |next| next.value);
+        }
         if let (Some(twa), Some(next)) = (&mut self.twa, next) {
             twa.reach(bucket, next);
         }
@@ -170,10 +192,13 @@ impl Fold {
             Aggregator::CountNan => self.nan_count as f64,
             Aggregator::CountAll => (self.count + self.nan_count) as f64,
             Aggregator::Sum => self.sum.value(),
-            Aggregator::Last => self.last,
             Aggregator::Twa => self.twa.as_ref().map_or(f64::NAN, Twa::value),
+            Aggregator::Last if self.count == 0 => self.carried,
             _ if self.count == 0 => f64::NAN,
-            Aggregator::First => self.first,
+            Aggregator::First if self.orders_by_time && self.reverse => self.exit,
+            Aggregator::First => self.entry,
+            Aggregator::Last if self.orders_by_time && self.reverse => self.entry,
+            Aggregator::Last => self.exit,
             Aggregator::Min => self.min,
             Aggregator::Max => self.max,
             Aggregator::Range => self.max - self.min,

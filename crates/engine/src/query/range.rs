@@ -2,7 +2,7 @@
 
 use crate::base::window::BucketStamp;
 use crate::format::batches::BatchStats;
-use latewood_model::{Aggregator, Sample, Timestamp};
+use latewood_model::{Aggregator, Compatibility, Sample, Timestamp};
 use std::ops::ControlFlow;
 
 /// A query for the samples, or the buckets of samples, of one series in a span of
@@ -26,6 +26,9 @@ pub struct RangeQuery {
     /// For the destination of a compaction rule, the open bucket counts as a
     /// sample.
     pub latest: bool,
+    /// Whose rows they are where versions of RedisTimeSeries differ: which end of a bucket FIRST and
+    /// LAST are in a reversed query, and whether EMPTY goes to the ends of the span.
+    pub compatibility: Compatibility,
 }
 
 impl RangeQuery {
@@ -39,6 +42,7 @@ impl RangeQuery {
         aggregation: None,
         reverse: false,
         latest: false,
+        compatibility: Compatibility::V8_10,
     };
 }
 
@@ -54,7 +58,8 @@ pub struct Aggregation {
     pub align: i64,
     /// The timestamp of a bucket's row.
     pub stamp: BucketStamp,
-    /// Empty buckets between two others are rows too.
+    /// Empty buckets between two others are rows too; as of 8.10 those at the ends of the span
+    /// if there is a number on both sides of them, in the span or outside it.
     pub empty: bool,
 }
 
@@ -75,7 +80,8 @@ impl Aggregation {
 
 /// The numbers next to a query's span that pass its filters; NaN is skipped.
 ///
-/// [`Aggregator::Twa`] interpolates towards them.
+/// [`Aggregator::Twa`] interpolates towards them; between them and the samples of the span there are
+/// empty buckets (`RangeQuery::fills_ends`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Neighbours {
     /// The newest one older than [`RangeQuery::from`].
@@ -111,11 +117,27 @@ pub trait Sink {
 }
 
 impl RangeQuery {
-    /// Whether [`run`](super::run()) needs [`Neighbours`]: only if an aggregator
-    /// interpolates.
+    /// Whether [`run`](super::run()) needs [`Neighbours`].
     pub fn needs_neighbours(&self) -> bool {
+        self.interpolates() || self.fills_ends()
+    }
+
+    /// Whether an aggregator is of the line through the samples.
+    pub(super) fn interpolates(&self) -> bool {
         let interpolates = |a: &Aggregation| a.aggregators.contains(&Aggregator::Twa);
         self.aggregation.as_ref().is_some_and(interpolates)
+    }
+
+    /// Whether empty buckets at the ends of the span are rows whatever the aggregator.
+    pub(super) fn fills_ends(&self) -> bool {
+        let fills = |a: &Aggregation| a.empty && self.compatibility == Compatibility::V8_10;
+        self.aggregation.as_ref().is_some_and(fills)
+    }
+
+    /// Whether FIRST and LAST are the oldest and the newest sample of a bucket in a reversed query
+    /// too, and LAST of a bucket without numbers is that of an older one.
+    pub(super) fn orders_by_time(&self) -> bool {
+        self.compatibility == Compatibility::V8_10
     }
 
     /// The maximum number of rows from empty buckets of a series, whatever its
@@ -156,6 +178,7 @@ mod tests {
             }),
             reverse: false,
             latest: false,
+            compatibility: Compatibility::V8_10,
         };
         assert_eq!(query.filled_rows_max(), u64::MAX);
     }

@@ -6,14 +6,14 @@
 //! make parts of one.
 //!
 //! All reducers except countnan and countall skip NaN. At a timestamp with NaN
-//! only, they return NaN, as RedisTimeSeries does.
+//! only, they return NaN, as RedisTimeSeries does; count returns 0 as of 8.10.
 //!
 //! Tested by `tests/query_many.rs` against a naive twin.
 
 use super::sums::{Moments, Sum};
-use super::{Columns, Sink};
+use super::{Columns, RangeQuery, Sink};
 use crate::base::cancelled::{Cancelled, is_cancelled};
-use latewood_model::Aggregator;
+use latewood_model::{Aggregator, Compatibility};
 use std::ops::ControlFlow;
 
 /// The state of a reducer at one timestamp.
@@ -308,16 +308,19 @@ impl<S: State> Reduction<S> {
         merged
     }
 
-    /// The first `count` rows, or the last ones newest first if `reverse`.
-    pub(crate) fn rows(self, reducer: Aggregator, reverse: bool, count: Option<u64>) -> Columns {
+    /// The rows of `query`: the oldest as many as it counts, or the newest ones, newest first.
+    pub(crate) fn rows(self, reducer: Aggregator, query: &RangeQuery) -> Columns {
+        let counts = reducer == Aggregator::Count;
+        let zero = counts && query.compatibility == Compatibility::V8_10;
         let mut timestamps = self.timestamps;
         let values = self.states.iter().map(|state| state.value(reducer));
+        let values = values.map(|value| if zero && value.is_nan() { 0.0 } else { value });
         let mut values: Vec<f64> = values.collect();
-        if reverse {
+        if query.reverse {
             timestamps.reverse();
             values.reverse();
         }
-        if let Some(count) = count.and_then(|count| usize::try_from(count).ok()) {
+        if let Some(count) = query.count.and_then(|count| usize::try_from(count).ok()) {
             timestamps.truncate(count);
             values.truncate(count);
         }

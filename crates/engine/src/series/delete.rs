@@ -156,10 +156,12 @@ impl Series {
             self.find_counted(sealer);
         }
         let newest_left = self.newest();
+        // Nothing was beyond the newest sample: a destination keeps there what others wrote.
+        let reached = newest.map_or(Timestamp::MIN, |newest| to.min(newest));
         if let Some(source) = self.source_mut()
-            && from <= to
+            && from <= reached
         {
-            source.deleted(from, to, newest, newest_left);
+            source.deleted(from, reached, newest, newest_left);
         }
         Ok(Deleted {
             head,

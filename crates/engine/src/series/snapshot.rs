@@ -162,6 +162,7 @@ impl Snapshot {
             .chain(self.tail.first().zip(self.tail.last()))
             .chain(self.late.spans())
             .chain(self.stored.iter().flat_map(StoredSpan::spans));
+        let spans = spans.filter(|&(first, last)| first <= self.to && last >= self.from);
         let ends = spans.flat_map(|(first, last)| [first, last]);
         let within = ends.map(|at| at.clamp(self.from, self.to.max(self.from)));
         within.fold(None, |reach, at| {

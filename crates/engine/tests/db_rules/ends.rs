@@ -348,3 +348,18 @@ fn what_a_policy_made_goes_with_its_source() {
     assert_eq!(db.len(), 9);
     assert!(!db.contains(b"pod"));
 }
+
+/// Where a source has nothing, deleting there changes nothing that others wrote.
+#[test]
+fn a_deletion_beyond_the_newest_sample_leaves_the_rows_of_others() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    tie(&db);
+    add(&db, &[(5, 1.0), (15, 2.0)]);
+    append(&db, &[sample(DESTINATION, 100, 7.0)]).unwrap()[0].unwrap();
+    assert_eq!(db.delete_range(SOURCE, 50, 200).unwrap().0, 0);
+    assert_eq!(kept(&db), [(0, 1.0), (100, 7.0)]);
+    drop(db);
+    let db = open(&disk).unwrap();
+    assert_eq!(kept(&db), [(0, 1.0), (100, 7.0)]);
+}

@@ -49,12 +49,7 @@ impl Sink for Rows {
 
 pub(crate) fn everything(aggregation: Option<RuleSpec>) -> RangeQuery {
     RangeQuery {
-        latest: false,
-        from: 0,
         to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
         aggregation: aggregation.map(|rule| Aggregation {
             aggregators: vec![rule.aggregator],
             bucket_ms: rule.bucket_ms,
@@ -62,7 +57,7 @@ pub(crate) fn everything(aggregation: Option<RuleSpec>) -> RangeQuery {
             stamp: BucketStamp::Start,
             empty: false,
         }),
-        reverse: false,
+        ..RangeQuery::default()
     }
 }
 

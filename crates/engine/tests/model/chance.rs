@@ -225,14 +225,13 @@ impl Chance {
         });
         let least = self.below(50) as f64 - 3.0;
         RangeQuery {
-            latest: false,
             from,
             to,
             filter_by_timestamps: timestamps,
             filter_by_value: self.one_in(3).then_some((least, least + 20.0)),
             count: self.one_in(3).then(|| 1 + self.below(300)),
-            aggregation: None,
             reverse: self.one_in(2),
+            ..RangeQuery::default()
         }
     }
 }

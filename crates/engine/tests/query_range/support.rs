@@ -4,7 +4,7 @@ use latewood_engine::Result;
 use latewood_engine::query::{
     Aggregation, BatchStats, BucketStamp, Neighbours, RangeQuery, Sink, Source, run,
 };
-use latewood_model::{Aggregator, Sample};
+use latewood_model::{Aggregator, Compatibility, Sample};
 use std::ops::ControlFlow;
 
 /// Samples cut into batches, in the order a query wants them.
@@ -121,21 +121,18 @@ pub(crate) fn rows_from(
     sink.rows
 }
 
-/// Reads `RANGE|REVRANGE from to options...` in the words of the commands.
+/// Reads `RANGE|REVRANGE from to options...` in the words of the commands, as of 1.12.
 pub(crate) fn query(command: &str) -> RangeQuery {
     let mut words = command.split_whitespace().peekable();
     let reverse = words.next() == Some("REVRANGE");
     let mut number = |otherwise: i64| words.next().unwrap().parse().unwrap_or(otherwise);
     let (from, to) = (number(0), number(i64::MAX));
     let mut query = RangeQuery {
-        latest: false,
         from,
         to,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
         reverse,
+        compatibility: Compatibility::V1_12,
+        ..RangeQuery::default()
     };
     let mut align = 0;
     while let Some(word) = words.next() {

@@ -3,7 +3,7 @@
 use crate::query_range::support::{Memory, neighbours, rows_from};
 use latewood_engine::io::sim::seed;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery};
-use latewood_model::{Aggregator, Sample};
+use latewood_model::{Aggregator, Compatibility, Sample};
 use std::collections::BTreeMap;
 
 /// A small generator (SplitMix64), so that a seed replays a run.
@@ -60,7 +60,6 @@ fn random_query(random: &mut Random, span: i64) -> RangeQuery {
         empty: random.one_in(2),
     });
     RangeQuery {
-        latest: false,
         from: a.min(b),
         to: a.max(b),
         filter_by_timestamps: timestamps,
@@ -73,6 +72,8 @@ fn random_query(random: &mut Random, span: i64) -> RangeQuery {
         count: random.one_in(3).then(|| 1 + random.below(20) as u64),
         aggregation,
         reverse: random.one_in(2),
+        compatibility: Compatibility::ALL[random.below(2) as usize],
+        ..RangeQuery::default()
     }
 }
 
@@ -93,7 +94,11 @@ fn naive(query: &RangeQuery, samples: &[Sample]) -> Vec<(i64, Vec<f64>)> {
         .collect();
     let outside = neighbours(query, samples);
     let (before, after) = (outside.before, outside.after);
-    if query.reverse {
+    // As of 8.10 a reversed query has the rows of the other, from the end.
+    let turns =
+        query.reverse && query.aggregation.is_some() && query.compatibility == Compatibility::V8_10;
+    let reverse = query.reverse && !turns;
+    if reverse {
         kept.reverse();
     }
     let mut rows = match &query.aggregation {
@@ -108,9 +113,12 @@ fn naive(query: &RangeQuery, samples: &[Sample]) -> Vec<(i64, Vec<f64>)> {
             line.sort_by_key(|s| s.timestamp);
             let twa = query.needs_neighbours();
             let edges = (before.filter(|_| twa), after.filter(|_| twa));
-            naive_buckets(query, aggregation, &kept, &line, edges)
+            naive_buckets(query, aggregation, &kept, &line, edges, reverse)
         }
     };
+    if turns {
+        rows.reverse();
+    }
     rows.truncate(query.count.map_or(usize::MAX, |count| count as usize));
     rows
 }
@@ -124,29 +132,41 @@ fn is_taken(aggregation: &Aggregation, sample: &Sample) -> bool {
     })
 }
 
+/// From where to where empty buckets are rows.
+fn filled(
+    query: &RangeQuery,
+    kept: &[Sample],
+    (before, after): (Option<Sample>, Option<Sample>),
+) -> Option<(i64, i64)> {
+    let oldest = kept.iter().map(|s| s.timestamp).min();
+    let newest = kept.iter().map(|s| s.timestamp).max();
+    // As of 8.10 there has to be a number on both sides.
+    let is_new = query.compatibility == Compatibility::V8_10;
+    let within = kept.iter().any(|s| !is_new || !s.value.is_nan());
+    let first = before.map(|_| query.from);
+    let first = first.filter(|_| within || after.is_some());
+    let last = after.map(|_| query.to);
+    let last = last.filter(|_| within || before.is_some());
+    first.or(oldest).zip(last.or(newest))
+}
+
 fn naive_buckets(
     query: &RangeQuery,
     aggregation: &Aggregation,
     kept: &[Sample],
     line: &[Sample],
     (before, after): (Option<Sample>, Option<Sample>),
+    reverse: bool,
 ) -> Vec<(i64, Vec<f64>)> {
+    let carries = aggregation.empty || query.compatibility == Compatibility::V8_10;
     let width = aggregation.bucket_ms;
     let start = |t: i64| aggregation.align + (t - aggregation.align).div_euclid(width) * width;
     let mut buckets: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
-    if aggregation.empty {
-        let oldest = kept.iter().map(|s| s.timestamp).min();
-        let newest = kept.iter().map(|s| s.timestamp).max();
-        let first = before
-            .map(|_| query.from)
-            .filter(|_| oldest.is_some() || after.is_some());
-        let last = after
-            .map(|_| query.to)
-            .filter(|_| newest.is_some() || before.is_some());
-        if let (Some(first), Some(last)) = (first.or(oldest), last.or(newest)) {
-            for bucket in (start(first)..=start(last)).step_by(width as usize) {
-                buckets.insert(bucket, Vec::new());
-            }
+    if aggregation.empty
+        && let Some((first, last)) = filled(query, kept, (before, after))
+    {
+        for bucket in (start(first)..=start(last)).step_by(width as usize) {
+            buckets.insert(bucket, Vec::new());
         }
     }
     let makes_a_row = |bucket: i64| {
@@ -163,10 +183,11 @@ fn naive_buckets(
             .push(sample.value);
     }
     let mut order: Vec<(i64, Vec<f64>)> = buckets.into_iter().collect();
-    if query.reverse {
+    if reverse {
         order.reverse();
     }
-    let mut previous = f64::NAN;
+    let seed = before.filter(|_| aggregation.empty && query.compatibility == Compatibility::V8_10);
+    let mut previous = seed.map_or(f64::NAN, |sample| sample.value);
     let mut rows = Vec::new();
     for (bucket, values) in order {
         let numbers: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
@@ -175,7 +196,7 @@ fn naive_buckets(
         let value = |aggregator: &Aggregator| match aggregator {
             Aggregator::CountAll => values.len() as f64,
             Aggregator::CountNan => (values.len() - numbers.len()) as f64,
-            Aggregator::Last if numbers.is_empty() && !aggregation.empty => f64::NAN,
+            Aggregator::Last if numbers.is_empty() && !carries => f64::NAN,
             Aggregator::Last => previous,
             // Where the line only begins at the bucket's end, none is inside.
             Aggregator::Twa if line.first().is_some_and(|s| s.timestamp >= bucket + width) => {

@@ -18,6 +18,7 @@ use crate::clients::{ClientInfo, Flag, Over};
 use crate::observe::{Ran, Sender};
 use crate::state::Shared;
 use latewood_engine::{Durability, Position};
+use latewood_model::Compatibility;
 use latewood_wire::resp::Protocol;
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ pub(crate) struct Session {
     pub(crate) replies: Replies,
     pub(crate) writes: Writes,
     pub(crate) timing: Timing,
+    /// The version of RedisTimeSeries that it chose; without one it is the server's.
+    pub(crate) compatibility: Option<Compatibility>,
     /// The part of the last reply that is not written yet.
     pub(crate) long_reply: LongReply,
     login: Login,
@@ -86,6 +89,7 @@ impl Session {
         let (info, login) = (Arc::clone(&self.info), self.login.clone());
         Self {
             protocol: self.protocol,
+            compatibility: self.compatibility,
             ..Self::begin(info, login, self.writes.durability())
         }
     }
@@ -96,6 +100,7 @@ impl Session {
             replies: Replies::default(),
             writes: Writes::new(durability),
             timing: Timing::default(),
+            compatibility: None,
             long_reply: LongReply::default(),
             login,
             protocol: Protocol::Resp2,
@@ -210,6 +215,7 @@ impl Session {
         self.log_in(users.default_user(), users);
         self.login.is_authenticated = users.is_open();
         self.replies = Replies::default();
+        self.compatibility = None;
         self.writes.set_durability(shared.settings.durability);
         self.info.set_name(String::new());
         self.info.figures.set(Flag::NoEvict, false);

@@ -36,7 +36,7 @@ pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["write", "denyoom",
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
     )
     .keys(Keys::ONE)
-    .about("Adds a sample of any age; creates the series if it does not exist.");
+    .about("Append a sample to a time series");
 
 /// Adds a sample whose value `number` reads and whose labels have such values.
 pub(super) fn apply(

@@ -19,7 +19,9 @@ pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["write", "denyoom",
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
     )
     .keys(Keys::ONE)
-    .about("Changes options and labels of a series.");
+    .about(
+        "Update the retention, chunk size, duplicate policy, and labels of an existing time series",
+    );
 
 /// The same for labels of such values.
 pub(super) fn apply(call: &mut Call<'_>, values: LabelValues) -> Outcome {

@@ -11,6 +11,7 @@ use super::module::reply_modules;
 use super::spec::Spec;
 use crate::acl::{DEFAULT, log::Event};
 use crate::state::Shared;
+use latewood_model::Compatibility;
 use latewood_wire::resp::{Protocol, number::parse_i64};
 
 pub(crate) const SPECS: &[Spec] = &[
@@ -33,9 +34,20 @@ pub(crate) const SPECS: &[Spec] = &[
 const WRONG: Fault = Fault::line("WRONGPASS invalid username-password pair or user is disabled.");
 /// The version of Redis whose commands this server's are like; clients choose
 /// what they send by it.
-pub(crate) const REDIS_VERSION: &str = "7.4.1";
+pub(crate) fn redis_version(compatibility: Compatibility) -> &'static str {
+    match compatibility {
+        Compatibility::V1_12 => "7.4.1",
+        Compatibility::V8_10 => "8.10.0",
+    }
+}
+
 /// The version of RedisTimeSeries, as clients read it from the module list.
-pub(crate) const MODULE_VERSION: i64 = 11_202;
+pub(crate) fn module_version(compatibility: Compatibility) -> i64 {
+    match compatibility {
+        Compatibility::V1_12 => 11_202,
+        Compatibility::V8_10 => 81_000,
+    }
+}
 
 fn auth(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
@@ -130,6 +142,7 @@ fn greet(call: &mut Call<'_>) {
     let id = i64::try_from(call.session.info.id).unwrap_or(i64::MAX);
     let mode = mode(call.shared);
     let role = ["replica", "master"][usize::from(call.shared.is_owner())];
+    let compatibility = call.compatibility();
     let mut reply = call.reply();
     let version = if reply.protocol() == Protocol::Resp3 {
         3
@@ -138,11 +151,11 @@ fn greet(call: &mut Call<'_>) {
     };
     reply.map(7);
     reply.key("server").bulk("redis");
-    reply.key("version").bulk(REDIS_VERSION);
+    reply.key("version").bulk(redis_version(compatibility));
     reply.key("proto").integer(version);
     reply.key("id").integer(id);
     reply.key("mode").bulk(mode);
     reply.key("role").bulk(role);
     reply.bulk("modules");
-    reply_modules(&mut reply);
+    reply_modules(&mut reply, compatibility);
 }

@@ -8,6 +8,7 @@ use crate::client::{Part, Session, Stream};
 use crate::state::Shared;
 use futures_util::future::BoxFuture;
 use latewood_engine::Cancelled;
+use latewood_model::Compatibility;
 use latewood_wire::resp::Reply;
 
 /// What a command ends with.
@@ -90,6 +91,12 @@ impl<'a> Call<'a> {
     pub(crate) fn leaves(&self, samples: u64) -> bool {
         let is_beside = self.cancelled.is_some();
         samples > LOOP_SAMPLES_MAX && !is_beside && !self.session.in_exec()
+    }
+
+    /// The version of RedisTimeSeries that the answer is like.
+    pub(crate) fn compatibility(&self) -> Compatibility {
+        let chosen = self.session.compatibility;
+        chosen.unwrap_or_else(|| self.shared.runtime.compatibility())
     }
 
     /// Writes to the reply in the connection's protocol.

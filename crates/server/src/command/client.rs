@@ -15,6 +15,7 @@ use super::fault::{Fault, SYNTAX};
 use super::spec::Spec;
 use crate::clients::Flag;
 use latewood_engine::Durability;
+use latewood_model::Compatibility;
 use latewood_model::limits::NAME_BYTES_MAX;
 
 const SUB: Spec = Spec::of_group("connection", &["noscript", "loading", "stale"]).arity(2);
@@ -79,6 +80,9 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("connection", &[]).container(
         SUB.named("durability", durability)
             .words(-2, "[sync|interval|none]")
             .about("Returns or sets whether replies to writes wait for the disk."),
+        SUB.named("tsversion", ts_version)
+            .words(-2, "[1.12|8.10|default]")
+            .about("Returns or sets the version of RedisTimeSeries that answers are like."),
         ADMIN
             .named("no-evict", |call| switch(call, Flag::NoEvict))
             .words(3, "ON|OFF")
@@ -182,6 +186,27 @@ fn durability(call: &mut Call<'_>) -> Outcome {
             let mode = Durability::of_name(call.args.word(2));
             let mode = mode.ok_or(Fault::line("ERR durability must be sync, interval or none"))?;
             call.session.writes.set_durability(mode);
+            call.reply().ok();
+        }
+        _ => return Err(Fault::Arity),
+    }
+    Ok(())
+}
+
+fn ts_version(call: &mut Call<'_>) -> Outcome {
+    match call.args.len() {
+        2 => {
+            let version = call.compatibility().name();
+            call.reply().simple(version);
+        }
+        3 if call.args.is(2, "DEFAULT") => {
+            call.session.compatibility = None;
+            call.reply().ok();
+        }
+        3 => {
+            let version = Compatibility::of_name(call.args.word(2));
+            let wrong = Fault::line("ERR the version must be 1.12, 8.10 or default");
+            call.session.compatibility = Some(version.ok_or(wrong)?);
             call.reply().ok();
         }
         _ => return Err(Fault::Arity),

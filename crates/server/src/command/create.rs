@@ -15,7 +15,7 @@ pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["write", "denyoom",
              [LABELS name value ...]",
     )
     .keys(Keys::ONE)
-    .about("Creates an empty series.");
+    .about("Create a new time series");
 
 /// The same for labels of such values.
 pub(super) fn apply(call: &mut Call<'_>, values: LabelValues) -> Outcome {

@@ -26,7 +26,7 @@ pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["write", "module"])
     .named("ts.del", apply)
     .words(4, "key from to")
     .keys(Keys::ONE)
-    .about("Deletes the samples of a time range, both ends included.");
+    .about("Delete all samples between two timestamps for a given time series");
 
 pub(super) const MATCHING: Spec = Spec::of_group("latewood", &["write"])
     .named("delete", matching)

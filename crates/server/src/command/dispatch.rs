@@ -314,7 +314,7 @@ fn unknown_command(args: Args<'_>) -> String {
     }
     let name = beginning(args.word(0), REPEATED_BYTES_MAX);
     let why = if redis_commands::is_known(args.word(0)) {
-        "(Latewood keeps time series only)"
+        "(Latewood keeps time series only: docs/compatibility.md)"
     } else {
         ""
     };

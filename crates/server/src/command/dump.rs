@@ -2,8 +2,9 @@
 //! `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ n]`:
 //! a series from them.
 //!
-//! The bytes are of a format of their own (`docs/format/dump.md`). IDLETIME and
-//! FREQ are checked and mean nothing here.
+//! The bytes are of a format of their own (`docs/format/dump.md`), or those of RedisTimeSeries, which
+//! RESTORE takes as well and `--dump-format redis` has DUMP write. IDLETIME and FREQ are checked and
+//! mean nothing here.
 
 use super::args::Args;
 use super::call::{Call, Outcome};
@@ -12,8 +13,11 @@ use super::keys::{Access, Keys, Run};
 use super::reply_limit::ReplyLimit;
 use super::spec::Spec;
 use crate::messaging::Class;
-use latewood_engine::{Dump, DumpFault, ErrorKind, Restored};
+use latewood_engine::{Dump, DumpFault, DumpWriter, ErrorKind, Restored};
+use latewood_model::limits::{FRAME_SAMPLES_MAX, RESTORE_SAMPLES_MAX};
+use latewood_rdb::PayloadWriter;
 use latewood_wire::resp::number::parse_i64;
+use std::sync::atomic::Ordering;
 
 pub(crate) const SPECS: &[Spec] = &[
     Spec::of_group("keyspace", &["readonly"])
@@ -40,6 +44,13 @@ fn written(call: &mut Call<'_>) -> Outcome {
     let key = call.args.word(1);
     let limit = ReplyLimit::of(call.shared);
     match call.shared.db.dump_within(key, limit.bytes, call.cancelled) {
+        Ok(bytes) if call.shared.runtime.dumps_for_redis.load(Ordering::Relaxed) => {
+            let payload = for_redis(key, &bytes).map_err(|fault| refusal(&fault))?;
+            if payload.len() > limit.bytes {
+                return Err(limit.refuse("the reply has more bytes than fit in", ""));
+            }
+            call.reply().bulk(payload);
+        }
         Ok(bytes) => call.reply().bulk(bytes),
         Err(error) if error.kind() == ErrorKind::Limit => {
             return Err(limit.refuse("the reply has more bytes than fit in", ""));
@@ -65,7 +76,15 @@ fn restore(call: &mut Call<'_>) -> Outcome {
         options.is_absolute,
         call.shared.db.now_ms(),
     )?;
-    let dump = Dump::parse(call.args.word(3)).map_err(|fault| refusal(&fault))?;
+    let translated;
+    let dump = match Dump::parse(call.args.word(3)) {
+        Err(DumpFault::Redis) => {
+            translated = of_redis(call.args.word(3))?;
+            Dump::parse(&translated)
+        }
+        parsed => parsed,
+    };
+    let dump = dump.map_err(|fault| refusal(&fault))?;
     let restored = shared
         .db
         .restore(key, dump, expires_at_ms, options.replace)
@@ -84,6 +103,48 @@ fn restore(call: &mut Call<'_>) -> Outcome {
         Restored::Past => {}
     }
     call.ok()
+}
+
+/// A payload of RedisTimeSeries in Latewood's form, without the rules it may name.
+fn of_redis(payload: &[u8]) -> Result<Vec<u8>, Fault> {
+    latewood_rdb::read_payload(payload, |series, samples| {
+        let mut writer = DumpWriter::new(&series.options, usize::MAX)?;
+        let mut left = RESTORE_SAMPLES_MAX;
+        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+        while samples.next(&mut timestamps, &mut values)? {
+            left = left.checked_sub(timestamps.len() as u64).ok_or_else(|| {
+                let text =
+                    format!("ERR TSDB: a payload must have at most {RESTORE_SAMPLES_MAX} samples");
+                Fault::Line(text.into())
+            })?;
+            let pieces = timestamps.chunks(FRAME_SAMPLES_MAX);
+            for (timestamps, values) in pieces.zip(values.chunks(FRAME_SAMPLES_MAX)) {
+                writer.samples(timestamps, values)?;
+            }
+        }
+        Ok(writer.finish())
+    })
+}
+
+impl From<latewood_rdb::Error> for Fault {
+    fn from(error: latewood_rdb::Error) -> Self {
+        match error {
+            latewood_rdb::Error::Checksum => Self::Line(format!("ERR {error}").into()),
+            _ => Self::Line(format!("ERR Bad data format: {error}").into()),
+        }
+    }
+}
+
+/// A dump of Latewood's form in that of RedisTimeSeries.
+fn for_redis(key: &[u8], dump: &[u8]) -> Result<Vec<u8>, DumpFault> {
+    let mut dump = Dump::parse(dump)?;
+    let options = dump.options().clone();
+    let mut writer = PayloadWriter::new(&options);
+    let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+    while dump.next(&mut timestamps, &mut values)? {
+        writer.samples(&timestamps, &values);
+    }
+    Ok(writer.finish(key, &options))
 }
 
 fn refusal(fault: &DumpFault) -> Fault {

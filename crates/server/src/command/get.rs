@@ -12,7 +12,7 @@ pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module
     .named("ts.get", apply)
     .words(-2, "key [LATEST]")
     .keys(Keys::ONE)
-    .about("Returns the newest sample of a series.");
+    .about("Get the sample with the highest timestamp from a given time series");
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let args = call.args;

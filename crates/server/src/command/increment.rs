@@ -16,6 +16,7 @@ use super::series_options::{self, LabelValues};
 use super::spec::{Keys, Spec};
 use crate::messaging::Class;
 use latewood_engine::{Create, Refusal};
+use latewood_model::Compatibility;
 use latewood_wire::resp::number::parse_float;
 
 pub(crate) const INCRBY: Spec = Spec::of_group("timeseries", &["write", "denyoom", "module"])
@@ -27,11 +28,11 @@ pub(crate) const INCRBY: Spec = Spec::of_group("timeseries", &["write", "denyoom
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
     )
     .keys(Keys::ONE)
-    .about("Adds a sample with the newest value plus a number, at the current or a given time.");
+    .about("Increase the value of the latest sample");
 
 pub(crate) const DECRBY: Spec = INCRBY
     .named("ts.decrby", decrease)
-    .about("Subtracts a number from the newest value, as a sample of now or of a given time.");
+    .about("Decrease the value of the latest sample");
 
 fn increase(call: &mut Call<'_>) -> Outcome {
     apply(call, 1.0, "ts.incrby")
@@ -45,6 +46,10 @@ fn apply(call: &mut Call<'_>, sign: f64, event: &'static str) -> Outcome {
     let args = call.args;
     let key = args.word(1);
     let db = &call.shared.db;
+    if call.compatibility() == Compatibility::V8_10 {
+        // It checks these before the options of a new series.
+        summand(args)?;
+    }
     let (is_new, outcome) = loop {
         let is_new = !db.contains(key);
         let created;

@@ -81,7 +81,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let is_asked = |name: &str| (1..args.len()).any(|i| args.is(i, name));
     let all = is_asked("all") || is_asked("everything");
     let default = args.len() == 1 || is_asked("default");
-    let text = report(&Source::new(call.shared), |section| {
+    let text = report(&Source::new(call.shared, call.compatibility()), |section| {
         all || (default && section.is_default) || is_asked(section.name)
     });
     call.reply().verbatim(*b"txt", text);

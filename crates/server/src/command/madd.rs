@@ -21,7 +21,7 @@ pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["write", "denyoom",
     .named("ts.madd", apply)
     .words(-4, "key timestamp|* value [key timestamp|* value ...]")
     .keys(Keys(&[Run::from(1, 3, Access::ReadUpdate)]))
-    .about("Adds samples of any age to existing series.");
+    .about("Append new samples to one or more time series");
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let args = call.args;

@@ -23,7 +23,7 @@ pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module
         -3,
         "[LATEST] [WITHLABELS | SELECTED_LABELS name ...] FILTER expression ...",
     )
-    .about("Returns the newest sample of each series that matches a filter.");
+    .about("Get the sample with the highest timestamp from each time series matching a specific filter");
 
 /// Series of one part of the reply.
 const PART_SERIES: usize = 512;

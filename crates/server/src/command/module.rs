@@ -1,10 +1,11 @@
 //! `MODULE LIST`, `MODULE HELP`: the one module that clients look for, which
 //! is built in. LOAD, LOADEX and UNLOAD are refused.
 
-use super::auth::MODULE_VERSION;
+use super::auth::module_version;
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::spec::Spec;
+use latewood_model::Compatibility;
 use latewood_wire::resp::Reply;
 
 const SUB: Spec = Spec::of_group("server", &["admin", "noscript"]).arity(2);
@@ -28,17 +29,18 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("server", &[]).container(
 )];
 
 /// The modules, as HELLO and MODULE LIST show them.
-pub(crate) fn reply_modules(reply: &mut Reply<'_>) {
+pub(crate) fn reply_modules(reply: &mut Reply<'_>, compatibility: Compatibility) {
     reply.array(1);
     reply.map(4);
     reply.key("name").bulk("timeseries");
-    reply.key("ver").integer(MODULE_VERSION);
+    reply.key("ver").integer(module_version(compatibility));
     reply.key("path").bulk("latewood");
     reply.key("args").array(0);
 }
 
 fn list(call: &mut Call<'_>) -> Outcome {
-    reply_modules(&mut call.reply());
+    let compatibility = call.compatibility();
+    reply_modules(&mut call.reply(), compatibility);
     Ok(())
 }
 

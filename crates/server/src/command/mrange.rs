@@ -34,11 +34,11 @@ const SYNTAX: &str = "from to [LATEST] [FILTER_BY_TS ts ...] [FILTER_BY_VALUE mi
 pub(crate) const MRANGE: Spec = Spec::of_group("timeseries", &["readonly", "module"])
     .named("ts.mrange", |call| apply(call, false))
     .words(-4, SYNTAX)
-    .about("Returns a time range of each series that matches a filter, oldest first.");
+    .about("Query a range across multiple time series by filters in forward direction");
 
 pub(crate) const MREVRANGE: Spec = MRANGE
     .named("ts.mrevrange", |call| apply(call, true))
-    .about("Returns a time range of each series that matches a filter, newest first.");
+    .about("Query a range across multiple time series by filters in reverse direction");
 
 /// Samples that are read for one part of a reply, unless one series has more.
 const PART_SAMPLES: u64 = 256 * 1024;
@@ -60,7 +60,7 @@ const TOGETHER: usize = 1024;
 const WRITTEN_SAMPLES_MAX: u64 = 64 * 1024;
 
 fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
-    let request = parse::request(call.args, reverse)?;
+    let request = parse::request(call, reverse)?;
     let about = call.work_of_finding(&request.matchers);
     // How much is to be read of what is found is not known yet.
     let about = if call.leaves(about) {

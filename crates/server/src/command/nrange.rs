@@ -29,11 +29,11 @@ pub(crate) const NRANGE: Spec = Spec::of_group("timeseries", &["readonly", "modu
     .named("ts.nrange", |call| apply(call, false))
     .words(-5, SYNTAX)
     .keys(Keys(&[Run::counted(1, Access::ByFlags)]))
-    .about("Returns a time range of several series side by side, oldest first.");
+    .about("Query a range across multiple time series in forward direction, returning the results pivoted by timestamp (one value column per key)");
 
 pub(crate) const NREVRANGE: Spec = NRANGE
     .named("ts.nrevrange", |call| apply(call, true))
-    .about("Returns a time range of several series side by side, newest first.");
+    .about("Query a range across multiple time series in reverse direction, returning the results pivoted by timestamp (one value column per key)");
 
 fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let args = call.args;
@@ -49,7 +49,7 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
         let text = format!("ERR TSDB: numkeys must be at most {NRANGE_KEYS_MAX}");
         return Fault::refuse(text);
     }
-    let queries = range_options::parse_each(args, 2 + numkeys, reverse, numkeys)?;
+    let queries = range_options::parse_each(call, 2 + numkeys, reverse, numkeys)?;
     let db = &call.shared.db;
     db.check_query(numkeys)?;
     look(call, Vec::new(), queries, reverse)

@@ -40,8 +40,9 @@ const FREQUENCY: Fault = Fault::line(
     "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that \
      when switching between policies at runtime LRU and LFU data will take some time to adjust.",
 );
-const IDLE_TIME: Fault =
-    Fault::line("ERR the time of the last access to a series is not tracked by Latewood");
+const IDLE_TIME: Fault = Fault::line(
+    "ERR the time of the last access to a series is not tracked by Latewood: docs/compatibility.md",
+);
 
 fn is_there(call: &Call<'_>) -> bool {
     call.shared.db.contains(call.args.word(2))

@@ -11,7 +11,7 @@ use latewood_wire::resp::Reply;
 pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module"])
     .named("ts.queryindex", apply)
     .words(-2, "expression ...")
-    .about("Returns the keys of the series that match a filter.");
+    .about("Get all time series keys matching a filter list");
 
 /// Keys of one part of the reply.
 const PART_KEYS: usize = 2048;

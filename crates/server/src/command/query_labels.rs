@@ -15,7 +15,7 @@ use latewood_model::Matcher;
 pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module"])
     .named("ts.querylabels", apply)
     .words(-2, "LABELS | VALUES label [FILTER expression ...]")
-    .about("Returns the names of labels, or the values of one label.");
+    .about("Get all label names, or all values of a given label, for time series matching a filter list, or all series");
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let args = call.args;

@@ -16,11 +16,11 @@ pub(crate) const RANGE: Spec = Spec::of_group("timeseries", &["readonly", "modul
     .named("ts.range", |call| apply(call, false, Shape::Flat))
     .words(-4, SYNTAX)
     .keys(Keys::ONE)
-    .about("Returns the samples, or buckets of samples, of a time range, oldest first.");
+    .about("Query a range in forward direction");
 
 pub(crate) const REVRANGE: Spec = RANGE
     .named("ts.revrange", |call| apply(call, true, Shape::Flat))
-    .about("Returns the samples, or buckets of samples, of a time range, newest first.");
+    .about("Query a range in reverse direction");
 
 /// The rows in the order and the shape asked for.
 pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome {
@@ -29,7 +29,7 @@ pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome
         call.shared.events.missed(key);
         return Fault::refuse("ERR TSDB: the key does not exist");
     }
-    let query = range_options::parse(call.args, 2, reverse)?;
+    let query = range_options::parse(call, 2, reverse)?;
     let view = call.shared.db.view(key, &query)?;
     let about = work::of_view(&query, &view);
     if call.leaves(about) {

@@ -13,15 +13,18 @@
 //! `AGGREGATION COUNT 10` counts, and one that follows REDUCE a reducer.
 
 use super::args::Args;
+use super::call::Call;
 use super::fault::Fault;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery};
-use latewood_model::Aggregator;
 use latewood_model::limits::{AGGREGATORS_MAX, FILTER_BY_TS_MAX};
+use latewood_model::{Aggregator, Compatibility};
 use latewood_wire::resp::number::{parse_float, parse_i64, parse_timestamp};
 
+const EMPTY_NAME: Fault = Fault::line("ERR TSDB: Empty aggregation type in list");
+
 /// Reads `from to RANGE-OPTS`, beginning at word `at`.
-pub(crate) fn parse(args: Args<'_>, at: usize, reverse: bool) -> Result<RangeQuery, Fault> {
-    let (mut query, aggregators) = parse_several(args, at, reverse, 1)?;
+pub(crate) fn parse(call: &Call<'_>, at: usize, reverse: bool) -> Result<RangeQuery, Fault> {
+    let (mut query, aggregators) = parse_several(call, at, reverse, 1)?;
     if let (Some(aggregation), Some(aggregators)) =
         (&mut query.aggregation, aggregators.into_iter().next())
     {
@@ -33,12 +36,12 @@ pub(crate) fn parse(args: Args<'_>, at: usize, reverse: bool) -> Result<RangeQue
 /// Reads `from to RANGE-OPTS` for `keys` keys, of which each has a word of
 /// aggregators of its own behind AGGREGATION; one query for each.
 pub(crate) fn parse_each(
-    args: Args<'_>,
+    call: &Call<'_>,
     at: usize,
     reverse: bool,
     keys: usize,
 ) -> Result<Vec<RangeQuery>, Fault> {
-    let (query, aggregators) = parse_several(args, at, reverse, keys)?;
+    let (query, aggregators) = parse_several(call, at, reverse, keys)?;
     if query.aggregation.is_none() {
         return Ok(vec![query; keys]);
     }
@@ -56,16 +59,20 @@ type EachKeys = Vec<Vec<Aggregator>>;
 
 /// The query of all keys, its aggregators aside, and those of each key.
 fn parse_several(
-    args: Args<'_>,
+    call: &Call<'_>,
     at: usize,
     reverse: bool,
     keys: usize,
 ) -> Result<(RangeQuery, EachKeys), Fault> {
+    let args = call.args;
+    if keys > 1 {
+        check_aggregators(args, at, keys)?;
+    }
     let from = from_timestamp(args.word(at))?;
     let to = to_timestamp(args.word(at + 1))?;
     let options = at + 2;
     let count = count(args, options, keys)?;
-    let (mut aggregation, aggregators) = match aggregation(args, options, keys)? {
+    let (mut aggregation, aggregators) = match aggregation(call, options, keys)? {
         Some((aggregation, aggregators)) => (Some(aggregation), aggregators),
         None => (None, Vec::new()),
     };
@@ -83,6 +90,7 @@ fn parse_several(
         count,
         aggregation,
         reverse,
+        compatibility: call.compatibility(),
     };
     Ok((query, aggregators))
 }
@@ -128,29 +136,24 @@ fn count(args: Args<'_>, from: usize, keys: usize) -> Result<Option<u64>, Fault>
 
 /// The aggregation without its aggregators, and those of each of `keys` keys.
 pub(crate) fn aggregation(
-    args: Args<'_>,
+    call: &Call<'_>,
     from: usize,
     keys: usize,
 ) -> Result<Option<(Aggregation, EachKeys)>, Fault> {
+    let args = call.args;
     const BAD: Fault = Fault::line("ERR TSDB: Couldn't parse AGGREGATION");
     let Some(at) = args.find("AGGREGATION", from) else {
         return Ok(None);
     };
     // The last word of aggregators.
     let last = at + keys;
-    if keys > 1 {
-        let words = args.from(at + 1);
-        let named = words.take_while(|word| parse_i64(word).is_none()).count();
-        if named != keys {
-            return Fault::refuse(
-                "ERR TSDB: the number of AGGREGATION arguments must be equal to numkeys",
-            );
-        }
-    }
     if args.len() <= last {
         return Err(BAD);
     }
     let bucket_ms = args.get(last + 1).and_then(parse_i64).ok_or(BAD)?;
+    if args.word(last).is_empty() && call.compatibility() == Compatibility::V8_10 {
+        return Err(EMPTY_NAME);
+    }
     let names = (at + 1..=last).map(|i| aggregators(args.word(i)));
     let names = names.collect::<Result<Vec<_>, _>>()?;
     if bucket_ms <= 0 {
@@ -167,6 +170,27 @@ pub(crate) fn aggregation(
     Ok(Some((aggregation, names)))
 }
 
+/// Refuses AGGREGATION without a word of aggregators for each of `keys` keys, before anything
+/// else, as RedisTimeSeries does.
+fn check_aggregators(args: Args<'_>, from: usize, keys: usize) -> Result<(), Fault> {
+    const NUMBER: Fault =
+        Fault::line("ERR TSDB: the number of AGGREGATION arguments must be equal to numkeys");
+    let Some(at) = args.find("AGGREGATION", from) else {
+        return Ok(());
+    };
+    for key in 1..=keys {
+        let names = args.get(at + key).ok_or(NUMBER)?;
+        if parse_i64(names).is_some() {
+            return Err(NUMBER);
+        }
+        aggregators(names)?;
+    }
+    match args.get(at + keys + 1) {
+        Some(word) if Aggregator::of_name(word).is_some() => Err(NUMBER),
+        _ => Ok(()),
+    }
+}
+
 fn aggregators(names: &[u8]) -> Result<Vec<Aggregator>, Fault> {
     let mut aggregators = Vec::new();
     for name in names.split(|byte| *byte == b',') {
@@ -174,7 +198,7 @@ fn aggregators(names: &[u8]) -> Result<Vec<Aggregator>, Fault> {
             return Fault::refuse("ERR TSDB: Too many aggregation types");
         }
         if name.is_empty() && names.contains(&b',') {
-            return Fault::refuse("ERR TSDB: Empty aggregation type in list");
+            return Err(EMPTY_NAME);
         }
         let aggregator =
             Aggregator::of_name(name).ok_or(Fault::line("ERR TSDB: Unknown aggregation type"))?;

@@ -10,8 +10,9 @@
 //! A follower wakes who waits as it applies the log (`Events::of_follower`). Who waits at a node that
 //! may not answer any more is sent on within a second (`net/connection.rs`).
 
+use super::args::Args;
 use super::call::{Call, Outcome};
-use super::fault::{Fault, SYNTAX};
+use super::fault::Fault;
 use super::roles;
 use super::rows::{self, Shape};
 use super::spec::{Keys, Spec};
@@ -37,7 +38,7 @@ pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module
         "key timestamp|-|+|$ [BLOCK milliseconds min-count] [MAX_COUNT n]",
     )
     .keys(Keys::ONE)
-    .about("Returns the samples from a timestamp on, and waits for them if asked.");
+    .about("Read: return up to max_count samples with timestamp >= timestamp. With BLOCK, waits up to milliseconds ms until at least min_count qualifying samples exist");
 
 /// What a client is told whose wait CLIENT UNBLOCK ERROR ended.
 pub(super) const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
@@ -68,12 +69,12 @@ struct ReadOptions {
 }
 
 fn apply(call: &mut Call<'_>) -> Outcome {
+    let options = parse(call.args)?;
     let (key, word) = (call.args.word(1), call.args.word(2));
     let is_timestamp = parse_timestamp(word).is_some() || [&b"-"[..], b"+", b"$"].contains(&word);
     if !is_timestamp {
         return Fault::refuse("TSDB: invalid timestamp");
     }
-    let options = parse(call)?;
     let from = cursor(call.shared, key, word)?;
     let query = RangeQuery {
         from: from.unwrap_or(i64::MAX),
@@ -130,30 +131,29 @@ pub(super) fn deadline(wait_ms: u64) -> Option<Instant> {
     deadline.filter(|_| wait_ms > 0)
 }
 
-fn parse(call: &Call<'_>) -> Result<ReadOptions, Fault> {
-    let args = call.args;
+/// Each option is found by a scan over the words, and no word may be left over.
+fn parse(args: Args<'_>) -> Result<ReadOptions, Fault> {
+    let number = |at: usize| args.get(at).and_then(parse_i64);
+    let (block, max_count) = (args.find("BLOCK", 3), args.find("MAX_COUNT", 3));
+    let words = 3 + block.map_or(0, |_| 3) + max_count.map_or(0, |_| 2);
+    if args.len() != words {
+        return Err(Fault::Arity);
+    }
     let mut options = ReadOptions::default();
-    let number = |i: usize| args.get(i).and_then(parse_i64);
-    let mut at = 3;
-    while at < args.len() {
-        if args.is(at, "BLOCK") {
-            let wait = number(at + 1).and_then(|wait| u64::try_from(wait).ok());
-            let wait = wait.ok_or(Fault::line(
-                "TSDB: BLOCK milliseconds must be a non-negative integer",
-            ))?;
-            let count = positive(number(at + 2)).ok_or(Fault::line(
-                "TSDB: BLOCK min_count must be a positive integer",
-            ))?;
-            options.block = Some((wait, count));
-            at += 3;
-        } else if args.is(at, "MAX_COUNT") {
-            let count = positive(number(at + 1))
-                .ok_or(Fault::line("TSDB: MAX_COUNT must be a positive integer"))?;
-            options.max_count = Some(count);
-            at += 2;
-        } else {
-            return Err(SYNTAX);
-        }
+    if let Some(at) = block {
+        let wait = number(at + 1).and_then(|wait| u64::try_from(wait).ok());
+        let (wait, count) = wait.zip(number(at + 2)).ok_or(Fault::line(
+            "TSDB: BLOCK milliseconds must be a non-negative integer",
+        ))?;
+        let count = positive(Some(count)).ok_or(Fault::line(
+            "TSDB: BLOCK min_count must be a positive integer",
+        ))?;
+        options.block = Some((wait, count));
+    }
+    if let Some(at) = max_count {
+        let count = positive(number(at + 1))
+            .ok_or(Fault::line("TSDB: MAX_COUNT must be a positive integer"))?;
+        options.max_count = Some(count);
     }
     match (options.block, options.max_count) {
         (Some((_, min)), Some(max)) if min > max => {

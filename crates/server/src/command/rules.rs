@@ -25,13 +25,13 @@ pub(crate) const CREATERULE: Spec = Spec::of_group("timeseries", &["write", "den
         "source-key destination-key AGGREGATION aggregator bucket-ms [align-ms] [BACKFILL]",
     )
     .keys(BOTH)
-    .about("Creates a compaction rule: buckets of one series become samples of another.");
+    .about("Create a compaction rule");
 
 pub(crate) const DELETERULE: Spec = Spec::of_group("timeseries", &["write", "module"])
     .named("ts.deleterule", delete)
     .words(3, "source-key destination-key")
     .keys(BOTH)
-    .about("Deletes a compaction rule; the samples of the destination are kept.");
+    .about("Delete a compaction rule");
 
 fn create(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
@@ -44,7 +44,7 @@ fn create(call: &mut Call<'_>) -> Outcome {
     if (3..args.len() - 1).any(|at| args.is(at, "BACKFILL")) {
         return Fault::refuse("ERR TSDB: BACKFILL must be the last argument");
     }
-    let (aggregation, each) = range_options::aggregation(args, 3, 1)?.ok_or(Fault::Arity)?;
+    let (aggregation, each) = range_options::aggregation(call, 3, 1)?.ok_or(Fault::Arity)?;
     let Some(&[aggregator]) = each.first().map(Vec::as_slice) else {
         return Fault::refuse("ERR TSDB: CREATERULE requires exactly one aggregation type");
     };

@@ -16,7 +16,7 @@ pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module
     .named("ts.info", apply)
     .words(-2, "key [DEBUG]")
     .keys(Keys::ONE)
-    .about("Returns options, time range, memory and chunks of a series.");
+    .about("Returns information and statistics for a time series");
 
 /// Samples of a series whose chunks are looked at in the time of one that is read.
 const SAMPLES_PER_UNIT: u64 = 8;

@@ -48,7 +48,8 @@ pub(crate) struct Given {
     retention_ms: Option<u64>,
     chunk_size_bytes: Option<u32>,
     encoding: Option<Encoding>,
-    duplicate_policy: Option<DuplicatePolicy>,
+    /// `Some(None)`: that of the server, whatever it will be.
+    duplicate_policy: Option<Option<DuplicatePolicy>>,
     ignore: Option<Ignore>,
 }
 
@@ -61,7 +62,7 @@ impl Given {
             retention_ms: retention(args, from)?,
             chunk_size_bytes: chunk_size(args, from)?,
             encoding: encoding(args, from)?,
-            duplicate_policy: duplicate_policy(args, from, "DUPLICATE_POLICY")?,
+            duplicate_policy: policy_of_series(args, from, values)?,
             ignore: ignore(args, from)?,
         })
     }
@@ -81,12 +82,27 @@ impl Given {
             options.encoding = encoding;
         }
         if let Some(policy) = self.duplicate_policy {
-            options.duplicate_policy = Some(policy);
+            options.duplicate_policy = policy;
         }
         if let Some(ignore) = self.ignore {
             options.ignore = ignore;
         }
     }
+}
+
+/// The policy of a series; commands of Latewood's own take `none`, too.
+fn policy_of_series(
+    args: Args<'_>,
+    from: usize,
+    values: LabelValues,
+) -> Result<Option<Option<DuplicatePolicy>>, Fault> {
+    let word = "DUPLICATE_POLICY";
+    let at = args.find(word, from).filter(|_| values == LabelValues::Any);
+    if at.is_some_and(|at| args.is(at + 1, "NONE")) {
+        return Ok(Some(None));
+    }
+    let policy = duplicate_policy(args, from, word)?;
+    Ok(policy.map(Some))
 }
 
 /// Reads `word policy`, where `word` is DUPLICATE_POLICY or ON_DUPLICATE.

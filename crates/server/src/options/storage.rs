@@ -6,9 +6,10 @@ use super::range::{
     SERIES, SYNC_INTERVAL, TS_IGNORE_TIME, TS_RETENTION,
 };
 use super::row::{Row, computed, row};
-use crate::state::{Settings, Shared};
+use crate::state::{DumpFormat, Settings, Shared};
 use latewood_engine::{DropEmpty, Durability, Result};
-use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding};
+use latewood_model::{CompactionPolicy, Compatibility, DuplicatePolicy, Encoding};
+use std::sync::atomic::Ordering;
 
 pub(super) const ROWS: &[Row] = &[
     row("dir DIR", "latewood-data")
@@ -135,6 +136,40 @@ pub(super) const ROWS: &[Row] = &[
              0 is unlimited",
         )
         .live(|shared, settings| shared.db.set_disk_budget(settings.disk_budget_bytes)),
+    row("ts-compatibility VERSION", "8.10")
+        .is(word!(
+            "RedisTimeSeries version",
+            Compatibility::of_name,
+            compatibility,
+            "1.12 or 8.10"
+        ))
+        .help(
+            "The version of RedisTimeSeries that TS commands, INFO and HELLO answer as, where \
+             versions differ; a connection chooses its own with CLIENT TSVERSION",
+        )
+        .live(|shared, settings| {
+            shared.runtime.set_compatibility(settings.compatibility);
+            set_defaults(shared, settings)
+        }),
+    row("dump-format FORMAT", "latewood")
+        .is(word!(
+            "dump format",
+            DumpFormat::of_name,
+            dump_format,
+            "latewood or redis"
+        ))
+        .help(
+            "In whose form DUMP writes a series: Latewood's own, or that of RedisTimeSeries 1.12 \
+             and later for its RESTORE; RESTORE here takes both",
+        )
+        .live(|shared, settings| {
+            let for_redis = settings.dump_format == DumpFormat::Redis;
+            shared
+                .runtime
+                .dumps_for_redis
+                .store(for_redis, Ordering::Relaxed);
+            Ok(())
+        }),
     row("ts-duplicate-policy POLICY", "block")
         .is(word!(
             "duplicate policy",
@@ -142,7 +177,10 @@ pub(super) const ROWS: &[Row] = &[
             defaults.duplicate_policy,
             "block, first, last, min, max or sum"
         ))
-        .help("Duplicate policy of series without their own")
+        .help(
+            "Duplicate policy of new series, and of those without their own, such as all new ones \
+             under --ts-compatibility 1.12",
+        )
         .live(set_defaults),
     row("ts-encoding ENCODING", "compressed")
         .is(word!(
@@ -209,7 +247,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn set_defaults(shared: &Shared, settings: &Settings) -> Result<()> {
-    shared.db.set_defaults(settings.defaults.clone())
+    shared.db.set_defaults(settings.defaults())
 }
 
 fn put_chunk_size(settings: &mut Settings, text: &str) -> std::result::Result<(), String> {

@@ -73,7 +73,7 @@ pub(super) fn open(
         // The receiver is gone only when the server is stopping already.
         (change, _) => drop(tell.send(change)),
     });
-    let defaults = settings.defaults.clone();
+    let defaults = settings.defaults();
     let standby = Standby::open(place, options, defaults, node, &mut downloaded, on_change)
         .map_err(|error| tablet::not_opened(&settings.dir, &error))?;
     let cache = standby.cache();

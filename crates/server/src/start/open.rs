@@ -81,7 +81,7 @@ pub(super) fn open(
         let (db, keeper) = tablet::open(settings, options, stopped)?;
         return Ok(Opened::Kept(Box::new(db), keeper));
     }
-    let defaults = settings.defaults.clone();
+    let defaults = settings.defaults();
     let opened = Db::open(&Env::real(), &settings.dir, options, defaults)
         .map_err(|error| format!("cannot open {}: {error}", settings.dir.display()))?;
     Ok(Opened::Alone(Box::new(opened)))

@@ -131,8 +131,8 @@ fn share(
     let channels = Channels::new(Arc::new(Mailboxes::new(mailboxes)));
     let events = Arc::new(Events::new(channels));
     events.set_notify(settings.notify);
-    let database = Database::closed(settings.defaults.clone())
-        .map_err(|error| format!("cannot start: {error}"))?;
+    let database =
+        Database::closed(settings.defaults()).map_err(|error| format!("cannot start: {error}"))?;
     let shared = Shared::new(
         database,
         settings,

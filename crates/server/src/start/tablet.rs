@@ -89,7 +89,7 @@ pub(super) fn open(
 ) -> Result<(Db, Keeper), Stop> {
     let (home, place) = super::alone::find(settings)?;
     tracing::info!(topic = home.name, "opening the log");
-    let defaults = settings.defaults.clone();
+    let defaults = settings.defaults();
     let mut downloaded = downloading(Weak::clone(&shared));
     let opened = Tablet::open(place, options, defaults, &mut downloaded, stops(shared));
     let (tablet, db) = opened.map_err(|error| not_opened(&settings.dir, &error))?;

@@ -32,7 +32,7 @@ pub(crate) use recent::Named;
 pub(crate) use remote::{Remote, RemoteFigures};
 pub(crate) use role::{Redirect, host_and_port};
 pub(crate) use runtime::Runtime;
-pub(crate) use settings::{Cluster, Http, LogFormat, LogLevel, Reads, Settings, cores};
+pub(crate) use settings::{Cluster, DumpFormat, Http, LogFormat, LogLevel, Reads, Settings, cores};
 #[cfg(test)]
 pub(crate) use settings::{Nodes, Senders};
 pub(crate) use settings::{Promql, Rules};

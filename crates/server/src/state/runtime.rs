@@ -2,9 +2,10 @@
 //!
 //! Tested by `tests/resp/admin.rs` and `tests/resp/limits.rs`.
 
-use super::settings::{Reads, Settings};
+use super::settings::{DumpFormat, Reads, Settings};
 use crate::acl::Users;
 use crate::base::descriptors::leave_room;
+use latewood_model::Compatibility;
 use parking_lot::Mutex;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -20,6 +21,10 @@ pub(crate) struct Runtime {
     pub(crate) protected_mode: AtomicBool,
     /// A place in [`Reads::ALL`].
     reads: AtomicU8,
+    /// A place in [`Compatibility::ALL`].
+    compatibility: AtomicU8,
+    /// DUMP writes in the form of Redis.
+    pub(crate) dumps_for_redis: AtomicBool,
     /// Users and their permissions.
     pub(crate) users: Users,
     /// The settings as CONFIG shows them. The lock is held while a change is put
@@ -36,6 +41,8 @@ impl Runtime {
             idle_timeout_s: AtomicU64::new(settings.idle_timeout_s),
             protected_mode: AtomicBool::new(settings.protected_mode),
             reads: AtomicU8::new(settings.cluster.reads as u8),
+            dumps_for_redis: AtomicBool::new(settings.dump_format == DumpFormat::Redis),
+            compatibility: AtomicU8::new(settings.compatibility as u8),
             users,
             current: Mutex::new(settings.clone()),
         }
@@ -56,6 +63,17 @@ impl Runtime {
     /// Changes that for replies from now on.
     pub(crate) fn set_reads(&self, reads: Reads) {
         self.reads.store(reads as u8, Ordering::Relaxed);
+    }
+
+    /// The version of RedisTimeSeries that answers are like, unless a connection chose its own.
+    pub(crate) fn compatibility(&self) -> Compatibility {
+        let place = usize::from(self.compatibility.load(Ordering::Relaxed));
+        Compatibility::ALL.get(place).copied().unwrap_or_default()
+    }
+
+    /// Changes that for replies from now on.
+    pub(crate) fn set_compatibility(&self, version: Compatibility) {
+        self.compatibility.store(version as u8, Ordering::Relaxed);
     }
 
     /// The password that `requirepass` gave the default user; empty without one.

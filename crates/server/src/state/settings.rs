@@ -6,7 +6,7 @@ use crate::base::time_limits::TimeLimits;
 use crate::messaging::Notify;
 use latewood_cluster::topic::Replication;
 use latewood_engine::{Defaults, DropEmpty, Durability};
-use latewood_model::{DuplicatePolicy, named};
+use latewood_model::{Compatibility, DuplicatePolicy, SeriesOptions, named};
 use latewood_wire::otlp::Naming;
 use std::path::PathBuf;
 
@@ -77,6 +77,10 @@ pub(crate) struct Settings {
     pub(crate) log_format: LogFormat,
     /// What new series get.
     pub(crate) defaults: Defaults,
+    /// The version of RedisTimeSeries that answers are like.
+    pub(crate) compatibility: Compatibility,
+    /// In whose form DUMP writes.
+    pub(crate) dump_format: DumpFormat,
     /// How far from the clock the timestamps of TS commands may be.
     pub(crate) time_limits: TimeLimits,
     /// Other protocols than Redis'.
@@ -86,6 +90,34 @@ pub(crate) struct Settings {
     pub(crate) rules: Rules,
     /// Where the database is kept beside this machine.
     pub(crate) cluster: Cluster,
+}
+
+named! {
+    /// In whose form DUMP writes a series.
+    #[derive(Default)]
+    pub(crate) enum DumpFormat {
+        /// Latewood's own.
+        #[default]
+        Latewood = 0 => "latewood",
+        /// That of RedisTimeSeries, for its RESTORE.
+        Redis = 1 => "redis",
+    }
+}
+
+impl Settings {
+    /// What new series get, of the version they are like: since 8.0 the duplicate policy of the
+    /// moment is that of the series for good.
+    pub(crate) fn defaults(&self) -> Defaults {
+        let defaults = &self.defaults;
+        let keeps = self.compatibility == Compatibility::V8_10;
+        Defaults {
+            series: SeriesOptions {
+                duplicate_policy: keeps.then_some(defaults.duplicate_policy),
+                ..defaults.series.clone()
+            },
+            ..defaults.clone()
+        }
+    }
 }
 
 /// Settings of a database that is kept beyond this machine.

@@ -13,6 +13,7 @@ mod live;
 mod parquet;
 mod peer;
 mod prometheus;
+mod rdb;
 mod rules;
 mod wrong;
 

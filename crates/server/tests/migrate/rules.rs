@@ -5,7 +5,7 @@ use crate::migrate::peer::Peer;
 use crate::migrate::{assert_same, contents, copying, run};
 
 /// A source with two rules, late samples and a bucket that is still open.
-fn filled() -> Peer {
+pub(super) fn filled() -> Peer {
     let peer = Peer::start();
     let mut client = peer.client();
     client.expect(&[

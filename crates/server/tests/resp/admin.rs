@@ -42,7 +42,7 @@ fn command_describes_the_commands() {
         ),
         (
             "MODULE LIST",
-            "*1\r\n*8\r\n$4\r\nname\r\n$10\r\ntimeseries\r\n$3\r\nver\r\n:11202\r\n$4\r\npath\r\n\
+            "*1\r\n*8\r\n$4\r\nname\r\n$10\r\ntimeseries\r\n$3\r\nver\r\n:81000\r\n$4\r\npath\r\n\
              $8\r\nlatewood\r\n$4\r\nargs\r\n*0\r\n",
         ),
         ("CLUSTER KEYSLOT a{foo}b", ":12182\r\n"),
@@ -109,7 +109,7 @@ fn config_reads_and_sets() {
         ("CONFIG SET ts-encoding uncompressed ts-retention-policy 77", "+OK\r\n"),
         ("CONFIG SET ts-ignore-max-time-diff 3 ts-ignore-max-val-diff 0.5", "+OK\r\n"),
         ("CONFIG GET ts-[ce][hno][cmu]*",
-         "*6\r\n$11\r\nts-encoding\r\n$12\r\nuncompressed\r\n$19\r\nts-chunk-size-bytes\r\n$3\r\n128\r\n\
+         "*8\r\n$16\r\nts-compatibility\r\n$4\r\n8.10\r\n$11\r\nts-encoding\r\n$12\r\nuncompressed\r\n$19\r\nts-chunk-size-bytes\r\n$3\r\n128\r\n\
           $20\r\nts-compaction-policy\r\n$0\r\n\r\n"),
         ("TS.ADD k 1 1", ":1\r\n"),
         ("TS.ADD k 1 2", ":1\r\n"),
@@ -122,7 +122,7 @@ fn config_reads_and_sets() {
         "+retentionTime\r\n:77\r\n",
         "+chunkSize\r\n:128\r\n",
         "+uncompressed\r\n",
-        "+duplicatePolicy\r\n$-1\r\n",
+        "+duplicatePolicy\r\n+last\r\n",
         "+ignoreMaxTimeDiff\r\n:3\r\n",
     ] {
         assert!(info.contains(part), "{part} in {info}");
@@ -240,7 +240,7 @@ fn info_counts_what_happened() {
     for section in sections {
         assert!(info.contains(&format!("# {section}\r\n")), "{section}");
     }
-    assert!(info.contains("redis_version:7.4.1\r\n") && info.contains("halted:no\r\n"));
+    assert!(info.contains("redis_version:8.10.0\r\n") && info.contains("halted:no\r\n"));
     let cpu = client.ask("INFO cpu");
     assert!(cpu.contains("used_cpu_sys:") && !cpu.contains("# Memory"));
     assert!(server.client3().ask("INFO cpu").starts_with('='));

@@ -23,7 +23,7 @@ fn ping_echo_select() {
         ("SELECT -1", "ERR DB index is out of range"),
         (
             "GET k",
-            "ERR unknown command 'GET', with args beginning with: 'k' (Latewood keeps time series only)",
+            "ERR unknown command 'GET', with args beginning with: 'k' (Latewood keeps time series only: docs/compatibility.md)",
         ),
         (
             "foo a b",
@@ -65,10 +65,10 @@ fn hello_chooses_the_protocol() {
     ]);
     let hello = |size: &str, proto: u8, map: &str| {
         format!(
-            "{size}\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.4.1\r\n$5\r\nproto\
+            "{size}\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n8.10.0\r\n$5\r\nproto\
              \r\n:{proto}\r\n$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\
              \r\nmaster\r\n$7\r\nmodules\r\n*1\r\n{map}\r\n$4\r\nname\r\n$10\r\ntimeseries\r\n$3\
-             \r\nver\r\n:11202\r\n$4\r\npath\r\n$8\r\nlatewood\r\n$4\r\nargs\r\n*0\r\n"
+             \r\nver\r\n:81000\r\n$4\r\npath\r\n$8\r\nlatewood\r\n$4\r\nargs\r\n*0\r\n"
         )
     };
     client.expect(&[

@@ -185,7 +185,7 @@ fn payloads_and_options_are_checked_in_the_order_of_redis() {
         (&payload[1..], wrong),
         (
             b"\x00\x01v\x0c\x00Z~\xfar\xe3\x12\x14\x87",
-            "ERR the payload is a DUMP of Redis; Latewood restores its own only",
+            "ERR Bad data format: a value of type 0 is not a time series",
         ),
         (
             &later,
@@ -197,6 +197,67 @@ fn payloads_and_options_are_checked_in_the_order_of_redis() {
         assert_eq!(reply, format!("-{error}\r\n"));
     }
     client.expect(&[("DBSIZE", ":1\r\n")]);
+}
+
+/// A payload that RedisTimeSeries 1.12 or 8.10 wrote; `*.rows` has what the series held.
+fn of_redis(server: &str, name: &str) -> Vec<u8> {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../rdb/tests/golden");
+    std::fs::read(format!("{golden}/{server}.{name}")).unwrap()
+}
+
+#[test]
+fn payloads_of_redis_are_taken_and_given() {
+    let server = Server::start();
+    let mut client = server.client();
+    for redis in ["redis-7.4", "redis-8.2"] {
+        let payload = of_redis(redis, "room-1.dump");
+        assert_eq!(
+            restore(&mut client, "r", "0", &payload, "REPLACE"),
+            "+OK\r\n"
+        );
+        let info = client.ask("TS.INFO r");
+        for part in [
+            "duplicatePolicy\r\n+last\r\n",
+            "chunkSize\r\n:128\r\n",
+            "rules\r\n*0\r\n",
+        ] {
+            assert!(info.contains(part), "{part} in {info}");
+        }
+        let rows = String::from_utf8(of_redis(redis, "rows")).unwrap();
+        let rows: Vec<&str> = rows
+            .lines()
+            .filter(|row| row.starts_with("room:1 "))
+            .collect();
+        let bits = client.ask("LATEWOOD RANGE r - +");
+        assert!(bits.starts_with(&format!("*{}\r\n", rows.len())), "{bits}");
+        let all = client.ask("TS.RANGE r - +");
+        client.expect(&[("CONFIG SET dump-format redis", "+OK\r\n")]);
+        let given = dump(&mut client, "r");
+        assert!(
+            given.starts_with(b"\x07\x81"),
+            "the type of a module's value"
+        );
+        assert_eq!(restore(&mut client, "s", "0", &given, "REPLACE"), "+OK\r\n");
+        assert_eq!(client.ask("TS.RANGE s - +"), all);
+        assert_eq!(client.ask("TS.INFO s"), client.ask("TS.INFO r"));
+        client.expect(&[("CONFIG SET dump-format latewood", "+OK\r\n")]);
+        assert!(dump(&mut client, "s").starts_with(b"LWD"));
+    }
+    let plain = of_redis("redis-8.2", "plain.dump");
+    assert_eq!(restore(&mut client, "p", "0", &plain, ""), "+OK\r\n");
+    assert_eq!(
+        restore(&mut client, "p", "0", &plain, ""),
+        "-BUSYKEY Target key name already exists.\r\n"
+    );
+    client.expect(&[("TS.GET p", "*2\r\n:1900\r\n+23.75\r\n")]);
+    let mut damaged = plain.clone();
+    let sum_at = damaged.len() - 8;
+    damaged[70] ^= 0xff;
+    let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Redis, &damaged[..sum_at]);
+    damaged[sum_at..].copy_from_slice(&sum.to_le_bytes());
+    let refused = restore(&mut client, "q", "0", &damaged, "");
+    assert!(refused.starts_with("-ERR Bad data format: "), "{refused}");
+    client.expect(&[("EXISTS q", ":0\r\n")]);
 }
 
 #[test]
@@ -220,7 +281,7 @@ fn objects_are_looked_at() {
     client.expect_errors(&[
         (
             "OBJECT IDLETIME a",
-            "ERR the time of the last access to a series is not tracked by Latewood",
+            "ERR the time of the last access to a series is not tracked by Latewood: docs/compatibility.md",
         ),
         (
             "OBJECT ENCODING a b",

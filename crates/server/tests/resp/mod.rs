@@ -35,6 +35,7 @@ mod slow_readers;
 mod small_memory;
 mod transaction;
 mod ts_change;
+mod ts_compatibility;
 mod ts_info;
 mod ts_policy;
 mod ts_range;

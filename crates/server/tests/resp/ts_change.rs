@@ -67,7 +67,7 @@ fn alter_changes_what_is_named_and_leaves_the_rest() {
     for part in [
         "retentionTime\r\n:100\r\n",
         "chunkSize\r\n:128\r\n",
-        "duplicatePolicy\r\n$-1\r\n",
+        "duplicatePolicy\r\n+block\r\n",
         "*2\r\n+a\r\n+b\r\n",
         "ignoreMaxTimeDiff\r\n:5\r\n",
     ] {
@@ -142,18 +142,18 @@ fn increments_by_the_clock_and_refused_ones() {
         ("TS.INCRBY n ''", BAD_NUMBER),
         (
             "TS.INCRBY n x RETENTION x TIMESTAMP x",
-            "ERR TSDB: Couldn't parse RETENTION",
+            "ERR TSDB: invalid increase/decrease value",
         ),
         ("TS.INCRBY n x TIMESTAMP x", BAD_NUMBER),
         (
             "TS.DECRBY n RETENTION TIMESTAMP 57",
-            "ERR TSDB: Couldn't parse RETENTION",
+            "ERR TSDB: invalid increase/decrease value",
         ),
         ("TS.INCRBY n RETENTION 5", BAD_NUMBER),
         ("TS.INCRBY n UNCOMPRESSED", BAD_NUMBER),
         (
             "TS.INCRBY n LABELS a (b)",
-            "ERR TSDB: Couldn't parse LABELS",
+            "ERR TSDB: invalid increase/decrease value",
         ),
         ("TS.INCRBY n 1 TIMESTAMP x", "ERR TSDB: invalid timestamp"),
         ("TS.INCRBY n 1 TIMESTAMP", "ERR TSDB: invalid timestamp"),

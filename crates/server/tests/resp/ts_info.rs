@@ -100,7 +100,7 @@ fn an_empty_series_and_no_series() {
     let reply = without_sizes(&client.ask("TS.INFO k"));
     assert!(reply.starts_with("*28\r\n+totalSamples\r\n:0\r\n"));
     assert!(reply.contains("+firstTimestamp\r\n:0\r\n+lastTimestamp\r\n:0\r\n"));
-    assert!(reply.contains("+duplicatePolicy\r\n$-1\r\n+labels\r\n*0\r\n"));
+    assert!(reply.contains("+duplicatePolicy\r\n+block\r\n+labels\r\n*0\r\n"));
     client.expect_errors(&[
         (
             "TS.INFO",

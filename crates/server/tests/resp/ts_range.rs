@@ -167,6 +167,7 @@ fn buckets_of_nan_are_rows_where_empty_ones_are_or_nan_is_counted() {
     let server = Server::start();
     let mut client = server.client();
     client.expect(&[
+        ("CLIENT TSVERSION 1.12", "+OK\r\n"),
         ("TS.CREATE k LABELS of nan", "+OK\r\n"),
         (
             "TS.MADD k 50 30 k 110 nan k 210 40 k 250 nan k 310 nan",

@@ -34,6 +34,10 @@ fn reading_from_a_cursor() {
         ("TS.READ k -1", "TSDB: invalid timestamp"),
         (
             "TS.READ k - BLOCK",
+            "ERR wrong number of arguments for 'ts.read' command",
+        ),
+        (
+            "TS.READ k x BLOCK x 1",
             "TSDB: BLOCK milliseconds must be a non-negative integer",
         ),
         (
@@ -41,8 +45,8 @@ fn reading_from_a_cursor() {
             "TSDB: BLOCK milliseconds must be a non-negative integer",
         ),
         (
-            "TS.READ k - BLOCK 1",
-            "TSDB: BLOCK min_count must be a positive integer",
+            "TS.READ k - BLOCK 1 x",
+            "TSDB: BLOCK milliseconds must be a non-negative integer",
         ),
         (
             "TS.READ k - BLOCK 1 0",
@@ -56,7 +60,10 @@ fn reading_from_a_cursor() {
             "TS.READ k - BLOCK 1 5 MAX_COUNT 4",
             "TSDB: BLOCK min_count must be <= MAX_COUNT",
         ),
-        ("TS.READ k - FOO", "ERR syntax error"),
+        (
+            "TS.READ k - FOO",
+            "ERR wrong number of arguments for 'ts.read' command",
+        ),
         (
             "TS.READ k",
             "ERR wrong number of arguments for 'ts.read' command",

@@ -84,8 +84,7 @@ struct Group<'a> {
 
 impl Group<'_> {
     fn rows<S: State>(&self, series: &[SeriesRef], reducer: Aggregator) -> Result<Columns> {
-        let RangeQuery { reverse, count, .. } = *self.query;
-        Ok(self.fold::<S>(series)?.rows(reducer, reverse, count))
+        Ok(self.fold::<S>(series)?.rows(reducer, self.query))
     }
 
     fn fold<S: State>(&self, series: &[SeriesRef]) -> Result<Reduction<S>> {

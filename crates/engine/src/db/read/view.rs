@@ -113,13 +113,18 @@ impl View {
     /// The maximum number of rows from empty buckets for `query`. It does not
     /// depend on the number of samples.
     pub fn filled_rows_max(&self, query: &RangeQuery) -> u64 {
-        // Interpolation may reach a sample outside the span.
-        if query.needs_neighbours() {
-            return query.filled_rows_max();
-        }
-        self.snapshot.reach().map_or(0, |(from, to)| {
-            query.filled_rows_max_of(from.max(query.from), to.min(query.to))
-        })
+        // Empty buckets go on to the end of the span if there may be a sample beyond it.
+        let outside = self.outside.as_deref();
+        let (before, after) = outside.map_or((None, None), |(before, after)| {
+            (before.reach(), after.reach())
+        });
+        let within = self.snapshot.reach();
+        let from = before.map(|_| query.from);
+        let from = from.or(within.map(|(first, _)| first.max(query.from)));
+        let to = after.map(|_| query.to);
+        let to = to.or(within.map(|(_, last)| last.min(query.to)));
+        let ends = from.zip(to);
+        ends.map_or(0, |(from, to)| query.filled_rows_max_of(from, to))
     }
 
     /// Evaluates `query`, which must be the query the view was taken for.

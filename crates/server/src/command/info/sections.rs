@@ -3,7 +3,7 @@
 use super::source::{Source, bytes_field, field};
 use crate::base::clock::now_ms;
 use crate::clients::{ClientInfo, Flag};
-use crate::command::auth::{MODULE_VERSION, REDIS_VERSION, mode};
+use crate::command::auth::{mode, module_version, redis_version};
 use crate::command::config::first_port;
 use crate::command::memory::clients_bytes;
 use crate::command::persistence::last_save_s;
@@ -15,7 +15,7 @@ pub(super) fn server(text: &mut String, source: &Source<'_>) {
     let shared = source.shared;
     let uptime_s = shared.lifetime.started.elapsed().as_secs();
     let executable = std::env::current_exe().unwrap_or_default();
-    field(text, "redis_version", REDIS_VERSION);
+    field(text, "redis_version", redis_version(source.compatibility));
     field(text, "latewood_version", env!("CARGO_PKG_VERSION"));
     field(text, "redis_mode", mode(shared));
     field(text, "os", process::system_name());
@@ -141,8 +141,8 @@ pub(super) fn cpu(text: &mut String, _: &Source<'_>) {
     field(text, "used_cpu_user", format_args!("{user_s:.6}"));
 }
 
-pub(super) fn modules(text: &mut String, _: &Source<'_>) {
-    let version = MODULE_VERSION;
+pub(super) fn modules(text: &mut String, source: &Source<'_>) {
+    let version = module_version(source.compatibility);
     let line =
         format!("name=timeseries,ver={version},api=1,filters=0,usedby=[],using=[],options=[]");
     field(text, "module", line);

@@ -2,6 +2,7 @@
 
 use crate::state::Shared;
 use latewood_engine::{DbMemory, Stats};
+use latewood_model::Compatibility;
 use std::cell::OnceCell;
 use std::fmt::{Display, Write};
 
@@ -10,14 +11,17 @@ use std::fmt::{Display, Write};
 /// no section needs them.
 pub(super) struct Source<'a> {
     pub(super) shared: &'a Shared,
+    /// The version that the server shows.
+    pub(super) compatibility: Compatibility,
     stats: OnceCell<Stats>,
     pub(super) memory: OnceCell<DbMemory>,
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(shared: &'a Shared) -> Self {
+    pub(super) fn new(shared: &'a Shared, compatibility: Compatibility) -> Self {
         Self {
             shared,
+            compatibility,
             stats: OnceCell::new(),
             memory: OnceCell::new(),
         }

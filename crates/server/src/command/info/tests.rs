@@ -4,10 +4,11 @@ use super::source::{Source, human};
 use super::{SECTIONS, report};
 use crate::options::testing::shared;
 use crate::state::Shared;
+use latewood_model::Compatibility;
 
 /// The sections called so, and whether the memory of series was summed.
 fn asked(shared: &Shared, names: &[&str]) -> (String, bool) {
-    let source = Source::new(shared);
+    let source = Source::new(shared, Compatibility::default());
     let text = report(&source, |section| names.contains(&section.name));
     (text, source.memory.get().is_some())
 }
@@ -29,7 +30,7 @@ fn the_sections_of_a_reply_agree() {
     let shared = shared();
     let create = |key: &str| shared.db.create(key.as_bytes(), &Default::default());
     create("a").unwrap();
-    let source = Source::new(&shared);
+    let source = Source::new(&shared, Compatibility::default());
     assert_eq!(source.stats().series, 1);
     create("b").unwrap();
     let text = report(&source, |_| true);

@@ -3,6 +3,7 @@
 //! filter, the group.
 
 use crate::command::args::Args;
+use crate::command::call::Call;
 use crate::command::fault::Fault;
 use crate::command::label_options::{self, Shown};
 use crate::command::{filter, range_options};
@@ -25,9 +26,10 @@ pub(super) struct GroupBy {
 }
 
 /// Reads all words.
-pub(super) fn request(args: Args<'_>, reverse: bool) -> Result<Request, Fault> {
+pub(super) fn request(call: &Call<'_>, reverse: bool) -> Result<Request, Fault> {
+    let args = call.args;
     let group_at = args.find("GROUPBY", 3);
-    let query = range_options::parse(args, 1, reverse)?;
+    let query = range_options::parse(call, 1, reverse)?;
     let filter_at = args
         .find("FILTER", 3)
         .ok_or(Fault::line("ERR TSDB: missing FILTER argument"))?;
@@ -40,18 +42,16 @@ pub(super) fn request(args: Args<'_>, reverse: bool) -> Result<Request, Fault> {
         return Fault::refuse("ERR TSDB: missing labels for filter argument");
     }
     let matchers = filter::matchers(filters.from(filter_at + 1))?;
-    let group_by = group_at.map(|at| group_by(args, at)).transpose()?;
     let exclude_empty = args.first(filter_at).find("EXCLUDEEMPTY", 3).is_some();
-    if group_by.is_some() {
-        let aggregation = query.aggregation.as_ref();
-        if aggregation.is_some_and(|aggregation| aggregation.aggregators.len() > 1) {
-            return Fault::refuse(
-                "ERR TSDB: GROUPBY is not allowed when multiple aggregators are specified",
-            );
-        }
-        if exclude_empty {
-            return Fault::refuse("ERR TSDB: EXCLUDEEMPTY is not allowed with GROUPBY");
-        }
+    if exclude_empty && group_at.is_some() {
+        return Fault::refuse("ERR TSDB: EXCLUDEEMPTY is not allowed with GROUPBY");
+    }
+    let group_by = group_at.map(|at| group_by(args, at)).transpose()?;
+    let aggregation = query.aggregation.as_ref().filter(|_| group_by.is_some());
+    if aggregation.is_some_and(|aggregation| aggregation.aggregators.len() > 1) {
+        return Fault::refuse(
+            "ERR TSDB: GROUPBY is not allowed when multiple aggregators are specified",
+        );
     }
     Ok(Request {
         query,

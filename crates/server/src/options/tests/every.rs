@@ -4,12 +4,14 @@ use super::with_file;
 use crate::base::time_limits::TimeLimits;
 use crate::messaging::Notify;
 use crate::state::{
-    Cluster, Http, LinePort, LineProtocol, LogFormat, LogLevel, Nodes, Promql, Reads, Rules,
-    Senders, Settings,
+    Cluster, DumpFormat, Http, LinePort, LineProtocol, LogFormat, LogLevel, Nodes, Promql, Reads,
+    Rules, Senders, Settings,
 };
 use latewood_cluster::kafka;
 use latewood_engine::{Defaults, DropEmpty, Durability};
-use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding, Ignore, SeriesOptions};
+use latewood_model::{
+    CompactionPolicy, Compatibility, DuplicatePolicy, Encoding, Ignore, SeriesOptions,
+};
 use latewood_tls::{AuthClients, Protocols, ServerOptions};
 use latewood_wire::influx::Precision;
 use latewood_wire::otlp::{Naming, Translation};
@@ -61,6 +63,8 @@ const EVERY_OPTION: &str = r#"
             ts-compaction-policy = "avg:1m:2s"
             ts-rule-backfill = true
             ts-chained-rules = false
+            ts-compatibility = "1.12"
+            dump-format = "redis"
             sender-duplicate-policy = "max"
             future-limit = "1m"
             listen-lines = ["opentsdb=127.0.0.1:4242", "influx-tcp=[::1]:8094,tls,precision=ms,user=u"]
@@ -278,6 +282,8 @@ fn every_option_can_stand_in_the_file() {
             rule_backfill: true,
             chained_rules: false,
         },
+        compatibility: Compatibility::V1_12,
+        dump_format: DumpFormat::Redis,
         time_limits: TimeLimits {
             future_ms: 2 * 86_400_000,
             past_ms: 30 * 86_400_000,

@@ -179,7 +179,7 @@ fn nan_samples_of_a_group() {
     )]);
     for (reducer, expected) in [
         ("sum", "*2 *2 :40 +4 *2 :50 +NaN"),
-        ("count", "*2 *2 :40 +1 *2 :50 +NaN"),
+        ("count", "*2 *2 :40 +1 *2 :50 +0"),
         ("countnan", "*2 *2 :40 +1 *2 :50 +1"),
         ("countall", "*2 *2 :40 +2 *2 :50 +1"),
     ] {

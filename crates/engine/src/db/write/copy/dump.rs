@@ -31,8 +31,8 @@ pub enum DumpFault {
     /// They are something else, or damaged.
     #[error("DUMP payload version or checksum are wrong")]
     Unknown,
-    /// A Redis server made them.
-    #[error("the payload is a DUMP of Redis; Latewood restores its own only")]
+    /// A Redis server made them, in its own form.
+    #[error("the payload is a DUMP of Redis")]
     Redis,
     /// A later version of Latewood made them.
     #[error("the payload has version {0} of Latewood's DUMP format, this server reads {VERSION}")]
@@ -151,15 +151,19 @@ fn foreign(bytes: &[u8]) -> DumpFault {
 }
 
 /// Makes the bytes of a series, no more than `bytes_max`.
-pub(crate) struct Writer {
+pub struct DumpWriter {
     bytes: Vec<u8>,
     bytes_max: usize,
     encoder: Encoder,
     hint: Hint,
 }
 
-impl Writer {
-    pub(crate) fn new(options: &SeriesOptions, bytes_max: usize) -> Result<Self> {
+impl DumpWriter {
+    /// For a series of these options, without samples yet.
+    ///
+    /// # Errors
+    /// `Limit` if that alone is longer.
+    pub fn new(options: &SeriesOptions, bytes_max: usize) -> Result<Self> {
         let mut record = GroupBuilder::new();
         record.build(SeriesId(0), options);
         let record = record.payload();
@@ -178,8 +182,11 @@ impl Writer {
         writer.check_len().map(|()| writer)
     }
 
-    /// Adds a frame of samples, newer than all before.
-    pub(crate) fn samples(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
+    /// Adds samples, at most a frame's worth, ascending and newer than all before.
+    ///
+    /// # Errors
+    /// `Limit` if the dump is longer than allowed now, `Corrupt` for samples that no frame can hold.
+    pub fn samples(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
         self.encoder
             .encode(timestamps, values, &mut self.hint, &mut self.bytes)
             .map_err(damaged)?;
@@ -195,7 +202,8 @@ impl Writer {
         Err(Error::new(ErrorKind::Limit, text))
     }
 
-    pub(crate) fn finish(mut self) -> Vec<u8> {
+    /// The bytes, whole.
+    pub fn finish(mut self) -> Vec<u8> {
         let sum = crc32_iscsi(&self.bytes);
         self.bytes.extend_from_slice(&sum.to_le_bytes());
         self.bytes

@@ -6,14 +6,14 @@
 //! copy. Samples come from a snapshot of the source: later writes are not in the
 //! copy.
 //!
-//! The format of DUMP is Latewood's own ([`dump`]).
+//! The format here is Latewood's own ([`dump`]); that of Redis is translated outside.
 //!
 //! Tested by `tests/db_copy.rs`, `tests/dump.rs` and the model test.
 
 mod build;
 mod dump;
 
-pub use dump::{Dump, DumpFault};
+pub use dump::{Dump, DumpFault, DumpWriter};
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, ErrorKind, Result};
@@ -120,7 +120,7 @@ impl Db {
         cancelled: Cancelled<'_>,
     ) -> Result<Vec<u8>> {
         let source = self.copy_source(key)?;
-        let mut writer = dump::Writer::new(&source.options, bytes_max)?;
+        let mut writer = DumpWriter::new(&source.options, bytes_max)?;
         each_batch(source.snapshot, cancelled, |timestamps, values| {
             writer.samples(timestamps, values)
         })?;

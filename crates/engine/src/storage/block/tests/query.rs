@@ -139,9 +139,6 @@ proptest! {
             let mut query = RangeQuery {
                 from,
                 to,
-                filter_by_timestamps: None,
-                filter_by_value: None,
-                count: None,
                 aggregation: Some(Aggregation {
                     aggregators,
                     bucket_ms,
@@ -150,7 +147,7 @@ proptest! {
                     empty: false,
                 }),
                 reverse: round % 2 == 1,
-                latest: false,
+                ..RangeQuery::default()
             };
             let mut rows = ask(&mut stored, &query);
             rows.iter_mut().for_each(|(_, row)| row[1] = (row[1] * 10.0).round());

@@ -1,0 +1,385 @@
+//! `latewood import rdb`: copies the series of a file that Redis saved (`dump.rdb`).
+//!
+//! 1. Copy: every series is sent as it is read, by RESTORE in the form of RedisTimeSeries; what does
+//!    not fit one payload follows sample by sample.
+//! 2. Compare: every series is read back, counted and checksummed.
+//! 3. Finish, for series that agree: compaction rules, IGNORE and expiry, in this order, as
+//!    `import redis` does and for the same reasons.
+//!
+//! Invariants: memory is one payload and what is known of each series, whatever the length of the
+//! file; a series that exists on the target is replaced only with `--overwrite`; everything that is
+//! not copied is reported.
+//!
+//! Tested by `crates/server/tests/migrate/rdb.rs` with files that Redis wrote.
+
+use crate::args::RdbImport;
+use crate::connect::Link;
+use crate::error::{Doing, Error, Result, shown};
+use crate::outcome::Outcome;
+use crate::progress::Progress;
+use crate::rate::Rate;
+use crate::samples::{Cursor, Sample, Stop, Tally};
+use crate::series::{Rule, expire, touch};
+use latewood_model::{Ignore, SeriesOptions};
+use latewood_rdb::{Entry, File, PayloadWriter, Series, SeriesReader};
+use redis::Pipeline;
+use std::collections::BTreeMap;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Bytes of a payload: a word of the protocol may have 16 MiB.
+const PAYLOAD_BYTES: usize = 4 << 20;
+/// Samples of a payload.
+const PAYLOAD_SAMPLES: u64 = 4_000_000;
+/// Commands per pipeline behind the first payload of a series.
+const WRITE_BATCH: usize = 5_000;
+/// Names listed of each kind of what was left out; the others are counted.
+const NAMES: usize = 100;
+
+/// A series that was sent.
+struct Sent {
+    tally: Tally,
+    ignore: Ignore,
+    rules: Vec<Rule>,
+    expires_at_ms: Option<i64>,
+    agrees: bool,
+}
+
+struct Import<'a> {
+    options: &'a RdbImport,
+    target: Link,
+    rate: Rate,
+    progress: Progress,
+    now_ms: i64,
+    series: BTreeMap<Vec<u8>, Sent>,
+    /// Keys of other types, and of other databases, by what they are.
+    others: BTreeMap<String, Vec<String>>,
+    /// What was not copied, and why.
+    left: Vec<String>,
+    rules: u64,
+    expiries: u64,
+}
+
+/// Reads the file and sends its series.
+///
+/// # Errors
+/// When the file is damaged, or the target cannot be reached.
+pub(crate) fn run(options: &RdbImport) -> Result<Outcome> {
+    let path = options.file.as_path();
+    let (reader, len) = open(path)?;
+    let of_file =
+        |error: latewood_rdb::Error| Error::Failed(format!("{}: {error}", path.display()));
+    let mut file = File::open(reader).map_err(of_file)?;
+    let login = options.target.login();
+    let target = Link::open("the target", &options.target.to, &login, 0, &options.tls)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let mut import = Import {
+        options,
+        target,
+        rate: Rate::new(options.rate),
+        progress: Progress::of_bytes("importing", len),
+        now_ms: now.map_or(0, |now| now.as_millis() as i64),
+        series: BTreeMap::new(),
+        others: BTreeMap::new(),
+        left: Vec::new(),
+        rules: 0,
+        expiries: 0,
+    };
+    let mut at = 0;
+    while let Some(entry) = file.next_entry().map_err(of_file)? {
+        import.progress.add((file.at() - at) as usize);
+        at = file.at();
+        import.entry(entry, &mut file)?;
+    }
+    import.compare()?;
+    import.finish()?;
+    Ok(import.report())
+}
+
+/// The file, and its length where it is known.
+fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
+    if path == Path::new("-") {
+        return Ok((Box::new(BufReader::new(std::io::stdin())), None));
+    }
+    let doing = || format!("read {}", path.display());
+    let file = std::fs::File::open(path).doing(doing())?;
+    let len = file.metadata().doing(doing())?.len();
+    Ok((Box::new(BufReader::with_capacity(1 << 20, file)), Some(len)))
+}
+
+impl Import<'_> {
+    fn entry(&mut self, entry: Entry, file: &mut File<Box<dyn Read>>) -> Result<()> {
+        let (key, db, expires_at_ms) = match entry {
+            Entry::Other { key, kind, .. } => {
+                self.others.entry(kind).or_default().push(shown(&key));
+                return Ok(());
+            }
+            Entry::Series {
+                key,
+                db,
+                expires_at_ms,
+            } => (key, db, expires_at_ms),
+        };
+        let why = if db != u64::from(self.options.db) {
+            Some(format!("series of database {db}"))
+        } else if expires_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms) {
+            Some("expired series".to_owned())
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            self.others.entry(why).or_default().push(shown(&key));
+            return Ok(());
+        }
+        let path = self.options.file.display().to_string();
+        let (series, samples) = file
+            .series()
+            .map_err(|error| damaged(&path, &key, &error))?;
+        match self.copy(&key, &series, samples, &path)? {
+            Ok(tally) => {
+                let rules = series.rules.iter().map(rule).collect();
+                let sent = Sent {
+                    tally,
+                    ignore: series.options.ignore,
+                    rules,
+                    expires_at_ms,
+                    agrees: false,
+                };
+                self.series.insert(key, sent);
+            }
+            Err(text) => self
+                .left
+                .push(format!("{}: not copied: {text}", shown(&key))),
+        }
+        Ok(())
+    }
+
+    /// Sends a series; its tally, or why the target refused it.
+    fn copy<R: Read>(
+        &mut self,
+        key: &[u8],
+        series: &Series,
+        mut samples: SeriesReader<'_, R>,
+        path: &str,
+    ) -> Result<std::result::Result<Tally, String>> {
+        let of_file = |error: latewood_rdb::Error| damaged(path, key, &error);
+        // IGNORE would drop what follows the first payload.
+        let options = SeriesOptions {
+            ignore: Ignore::default(),
+            ..series.options.clone()
+        };
+        let floor = visible_from(series);
+        let mut tally = Tally::new();
+        let mut first = Some(PayloadWriter::new(&options));
+        let mut pipe = redis::pipe();
+        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+        while samples
+            .next(&mut timestamps, &mut values)
+            .map_err(of_file)?
+        {
+            let start = timestamps.partition_point(|&at| at < floor);
+            let (timestamps, values) = (&timestamps[start..], &values[start..]);
+            self.rate.take(timestamps.len());
+            for (&timestamp, &value) in timestamps.iter().zip(values) {
+                let sample = Sample { timestamp, value };
+                tally.add(&sample);
+                if first.is_none() {
+                    pipe.add_command(sample.add(&self.target, key));
+                }
+            }
+            if let Some(writer) = &mut first {
+                writer.samples(timestamps, values);
+            }
+            let is_full = |writer: &mut PayloadWriter| {
+                writer.bytes() >= PAYLOAD_BYTES || tally.samples >= PAYLOAD_SAMPLES
+            };
+            let answer = match first.take_if(is_full) {
+                Some(writer) => self.restore(key, &writer.finish(key, &options))?,
+                None if pipe.len() >= WRITE_BATCH => self.flush(&mut pipe)?,
+                None => Ok(()),
+            };
+            if let Err(text) = answer {
+                samples.skip().map_err(of_file)?;
+                return Ok(Err(text));
+            }
+        }
+        let answer = match first {
+            Some(writer) => self.restore(key, &writer.finish(key, &options))?,
+            None => self.flush(&mut pipe)?,
+        };
+        Ok(answer.map(|()| tally))
+    }
+
+    fn restore(&mut self, key: &[u8], payload: &[u8]) -> Result<std::result::Result<(), String>> {
+        let mut command = redis::cmd("RESTORE");
+        command.arg(key).arg(0).arg(payload);
+        if self.options.overwrite {
+            command.arg("REPLACE");
+        }
+        Ok(match self.target.ask(&command)? {
+            Ok(_) => Ok(()),
+            Err(text) if text.starts_with("BUSYKEY") => {
+                Err("the series exists on the target (use --overwrite to replace it)".to_owned())
+            }
+            Err(text) => Err(text),
+        })
+    }
+
+    fn flush(&mut self, pipe: &mut Pipeline) -> Result<std::result::Result<(), String>> {
+        let answers = self.target.ask_all(pipe)?;
+        *pipe = redis::pipe();
+        Ok(answers.into_iter().try_for_each(|answer| answer.map(drop)))
+    }
+
+    /// Reads every series back.
+    fn compare(&mut self) -> Result<()> {
+        let total = self.series.values().map(|sent| sent.tally.samples).sum();
+        let next = Progress::new("comparing", Some(total));
+        std::mem::replace(&mut self.progress, next).finish();
+        for (key, sent) in &mut self.series {
+            let mut there = Tally::new();
+            let mut cursor = Cursor::new(key, 0, i64::MAX);
+            loop {
+                match cursor.peek(&mut self.target) {
+                    Ok(Some(sample)) => there.add(&sample),
+                    Ok(None) | Err(Stop::SeriesGone) => break,
+                    Err(Stop::Error(error)) => return Err(error),
+                }
+                cursor.pass();
+                self.progress.add(cursor.take_fetched());
+            }
+            let same = (there.samples, there.checksum());
+            sent.agrees = same == (sent.tally.samples, sent.tally.checksum());
+            if !sent.agrees {
+                self.left.push(format!(
+                    "{}: {} samples in the file, {} on the target, or other values",
+                    shown(key),
+                    sent.tally.samples,
+                    there.samples
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Rules, then IGNORE and expiry: IGNORE would keep open buckets out of rules.
+    fn finish(&mut self) -> Result<()> {
+        let series = std::mem::take(&mut self.series);
+        let agrees = |key: &[u8]| series.get(key).is_some_and(|sent| sent.agrees);
+        for (key, sent) in series.iter().filter(|(_, sent)| sent.agrees) {
+            let mut made = false;
+            for rule in &sent.rules {
+                let name = format!("rule {} -> {}", shown(key), shown(&rule.destination));
+                let answer = if agrees(&rule.destination) {
+                    self.target.ask(&rule.create(key))?.map(drop)
+                } else {
+                    Err("its destination was not imported".to_owned())
+                };
+                match answer {
+                    Ok(()) => {
+                        made = true;
+                        self.rules += 1;
+                    }
+                    Err(text) => self.left.push(format!("{name}: {text}")),
+                }
+            }
+            if made && let Err(text) = touch(&mut self.target, key)? {
+                let line = format!("{}: the open buckets of its rules: {text}", shown(key));
+                self.left.push(line);
+            }
+        }
+        for (key, sent) in series.iter().filter(|(_, sent)| sent.agrees) {
+            if sent.ignore != Ignore::default() {
+                let mut alter = redis::cmd("TS.ALTER");
+                let Ignore {
+                    max_time_diff_ms,
+                    max_value_diff,
+                } = sent.ignore;
+                alter
+                    .arg(key)
+                    .arg("IGNORE")
+                    .arg(max_time_diff_ms)
+                    .arg(max_value_diff);
+                if let Err(text) = self.target.ask(&alter)? {
+                    self.left.push(format!("{}: IGNORE: {text}", shown(key)));
+                }
+            }
+            if let Some(at_ms) = sent.expires_at_ms {
+                match self.target.ask(&expire(key, at_ms))? {
+                    Ok(_) => self.expiries += 1,
+                    Err(text) => self.left.push(format!("{}: expiry: {text}", shown(key))),
+                }
+            }
+        }
+        self.series = series;
+        Ok(())
+    }
+
+    fn report(self) -> Outcome {
+        self.progress.finish();
+        let agreed: Vec<u64> = self
+            .series
+            .values()
+            .filter(|sent| sent.agrees)
+            .map(|sent| sent.tally.samples)
+            .collect();
+        println!(
+            "{} of {} series agree by count and checksum: {} samples",
+            agreed.len(),
+            self.series.len(),
+            agreed.iter().sum::<u64>()
+        );
+        println!(
+            "{} compaction rules, {} expiries",
+            self.rules, self.expiries
+        );
+        for (kind, keys) in &self.others {
+            let listed = keys
+                .iter()
+                .take(NAMES)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
+            let more = match keys.len().saturating_sub(NAMES) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            println!("skipped, {kind}: {listed}{more}");
+        }
+        for line in self.left.iter().take(NAMES) {
+            println!("{line}");
+        }
+        if self.left.len() > NAMES {
+            println!("and {} more", self.left.len() - NAMES);
+        }
+        if self.left.is_empty() {
+            Outcome::Complete
+        } else {
+            println!("not everything was copied");
+            Outcome::Incomplete
+        }
+    }
+}
+
+/// The oldest timestamp that the server of the file showed: samples past retention may still be in it.
+fn visible_from(series: &Series) -> i64 {
+    let retention_ms = i64::try_from(series.options.retention_ms).unwrap_or(i64::MAX);
+    match (retention_ms, series.last_timestamp) {
+        (0, _) | (_, None) => 0,
+        (retention_ms, Some(last)) => last.saturating_sub(retention_ms).max(0),
+    }
+}
+
+fn damaged(path: &str, key: &[u8], error: &latewood_rdb::Error) -> Error {
+    Error::Failed(format!("{path}: the series {}: {error}", shown(key)))
+}
+
+fn rule(of: &latewood_rdb::Rule) -> Rule {
+    Rule {
+        destination: of.destination.clone(),
+        bucket_ms: i64::try_from(of.bucket_ms).unwrap_or(i64::MAX),
+        aggregator: of.aggregator.name().as_bytes().to_vec(),
+        align_ms: i64::try_from(of.align_ms).unwrap_or(i64::MAX),
+    }
+}
