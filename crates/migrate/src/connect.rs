@@ -12,6 +12,9 @@ use redis::{
     Client, ClientTlsConfig, Cmd, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
     Pipeline, TlsCertificates, Value,
 };
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// The port of a server named without one.
@@ -19,6 +22,9 @@ const PORT_DEFAULT: u16 = 6379;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// Timeout of a reply; a page of a very long series is the slowest.
 const REPLY_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time that a primary may take until it sends more of a snapshot.
+const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(300);
 
 /// A reply: a value, or the text of an error.
 pub(crate) type Answer = std::result::Result<Value, String>;
@@ -299,6 +305,42 @@ fn client(
         _ => Client::open(info),
     };
     client.map_err(|error| error.to_string())
+}
+
+/// A connection without a protocol.
+pub(crate) trait Channel: Read + Write {}
+
+impl<T: Read + Write> Channel for T {}
+
+/// Connects to a server without TLS.
+///
+/// # Errors
+/// When no server listens, or the address asks for TLS.
+pub(crate) fn channel(name: &str, address: &str, tls: &ClientOptions) -> Result<Box<dyn Channel>> {
+    let failed = |reason: String| Error::Connect {
+        server: name.to_owned(),
+        reason,
+    };
+    let (address, is_tls) = tls.split(address).map_err(failed)?;
+    let stream: Box<dyn Channel> = match parse_address(address, is_tls).map_err(failed)? {
+        ConnectionAddr::Tcp(host, port) => {
+            let stream = TcpStream::connect((host.as_str(), port));
+            let stream = stream.map_err(|error| failed(error.to_string()))?;
+            let timeout = stream.set_read_timeout(Some(SNAPSHOT_PATIENCE));
+            timeout.map_err(|error| failed(error.to_string()))?;
+            Box::new(stream)
+        }
+        ConnectionAddr::Unix(path) => {
+            let stream = UnixStream::connect(path);
+            Box::new(stream.map_err(|error| failed(error.to_string()))?)
+        }
+        _ => {
+            return Err(failed(
+                "a snapshot by replication is not read with TLS".to_owned(),
+            ));
+        }
+    };
+    Ok(stream)
 }
 
 fn speaks_otherwise(place: &ConnectionAddr) -> Option<String> {

@@ -46,6 +46,95 @@ struct Sent {
     agrees: bool,
 }
 
+/// Sends a series to the target.
+pub(crate) struct Sending<'a> {
+    pub(crate) target: &'a mut Link,
+    pub(crate) rate: &'a mut Rate,
+    /// What is read, for errors.
+    pub(crate) from: &'a str,
+    /// A series of that key is replaced.
+    pub(crate) replaces: bool,
+}
+
+impl Sending<'_> {
+    /// Sends a series; its tally, or why the target refused it.
+    pub(crate) fn copy<R: Read>(
+        &mut self,
+        key: &[u8],
+        series: &Series,
+        mut samples: SeriesReader<'_, R>,
+    ) -> Result<std::result::Result<Tally, String>> {
+        let from = self.from;
+        let of_file = |error: latewood_rdb::Error| damaged(from, key, &error);
+        // IGNORE would drop what follows the first payload.
+        let options = SeriesOptions {
+            ignore: Ignore::default(),
+            ..series.options.clone()
+        };
+        let floor = visible_from(series);
+        let mut tally = Tally::new();
+        let mut first = Some(PayloadWriter::new(&options));
+        let mut pipe = redis::pipe();
+        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+        while samples
+            .next(&mut timestamps, &mut values)
+            .map_err(of_file)?
+        {
+            let start = timestamps.partition_point(|&at| at < floor);
+            let (timestamps, values) = (&timestamps[start..], &values[start..]);
+            self.rate.take(timestamps.len());
+            for (&timestamp, &value) in timestamps.iter().zip(values) {
+                let sample = Sample { timestamp, value };
+                tally.add(&sample);
+                if first.is_none() {
+                    pipe.add_command(sample.add(self.target, key));
+                }
+            }
+            if let Some(writer) = &mut first {
+                writer.samples(timestamps, values);
+            }
+            let is_full = |writer: &mut PayloadWriter| {
+                writer.bytes() >= PAYLOAD_BYTES || tally.samples >= PAYLOAD_SAMPLES
+            };
+            let answer = match first.take_if(is_full) {
+                Some(writer) => self.restore(key, &writer.finish(key, &options))?,
+                None if pipe.len() >= WRITE_BATCH => self.flush(&mut pipe)?,
+                None => Ok(()),
+            };
+            if let Err(text) = answer {
+                samples.skip().map_err(of_file)?;
+                return Ok(Err(text));
+            }
+        }
+        let answer = match first {
+            Some(writer) => self.restore(key, &writer.finish(key, &options))?,
+            None => self.flush(&mut pipe)?,
+        };
+        Ok(answer.map(|()| tally))
+    }
+
+    fn restore(&mut self, key: &[u8], payload: &[u8]) -> Result<std::result::Result<(), String>> {
+        let mut command = redis::cmd("RESTORE");
+        command.arg(key).arg(0).arg(payload);
+        if self.replaces {
+            command.arg("REPLACE");
+        }
+        Ok(match self.target.ask(&command)? {
+            Ok(_) => Ok(()),
+            Err(text) if text.starts_with("BUSYKEY") => {
+                Err("the series exists on the target (use --overwrite to replace it)".to_owned())
+            }
+            Err(text) => Err(text),
+        })
+    }
+
+    fn flush(&mut self, pipe: &mut Pipeline) -> Result<std::result::Result<(), String>> {
+        let answers = self.target.ask_all(pipe)?;
+        *pipe = redis::pipe();
+        Ok(answers.into_iter().try_for_each(|answer| answer.map(drop)))
+    }
+}
+
 struct Import<'a> {
     options: &'a RdbImport,
     target: Link,
@@ -136,7 +225,13 @@ impl Import<'_> {
         let (series, samples) = file
             .series()
             .map_err(|error| damaged(&path, &key, &error))?;
-        match self.copy(&key, &series, samples, &path)? {
+        let mut sending = Sending {
+            target: &mut self.target,
+            rate: &mut self.rate,
+            from: &path,
+            replaces: self.options.overwrite,
+        };
+        match sending.copy(&key, &series, samples)? {
             Ok(tally) => {
                 let rules = series.rules.iter().map(rule).collect();
                 let sent = Sent {
@@ -153,83 +248,6 @@ impl Import<'_> {
                 .push(format!("{}: not copied: {text}", shown(&key))),
         }
         Ok(())
-    }
-
-    /// Sends a series; its tally, or why the target refused it.
-    fn copy<R: Read>(
-        &mut self,
-        key: &[u8],
-        series: &Series,
-        mut samples: SeriesReader<'_, R>,
-        path: &str,
-    ) -> Result<std::result::Result<Tally, String>> {
-        let of_file = |error: latewood_rdb::Error| damaged(path, key, &error);
-        // IGNORE would drop what follows the first payload.
-        let options = SeriesOptions {
-            ignore: Ignore::default(),
-            ..series.options.clone()
-        };
-        let floor = visible_from(series);
-        let mut tally = Tally::new();
-        let mut first = Some(PayloadWriter::new(&options));
-        let mut pipe = redis::pipe();
-        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-        while samples
-            .next(&mut timestamps, &mut values)
-            .map_err(of_file)?
-        {
-            let start = timestamps.partition_point(|&at| at < floor);
-            let (timestamps, values) = (&timestamps[start..], &values[start..]);
-            self.rate.take(timestamps.len());
-            for (&timestamp, &value) in timestamps.iter().zip(values) {
-                let sample = Sample { timestamp, value };
-                tally.add(&sample);
-                if first.is_none() {
-                    pipe.add_command(sample.add(&self.target, key));
-                }
-            }
-            if let Some(writer) = &mut first {
-                writer.samples(timestamps, values);
-            }
-            let is_full = |writer: &mut PayloadWriter| {
-                writer.bytes() >= PAYLOAD_BYTES || tally.samples >= PAYLOAD_SAMPLES
-            };
-            let answer = match first.take_if(is_full) {
-                Some(writer) => self.restore(key, &writer.finish(key, &options))?,
-                None if pipe.len() >= WRITE_BATCH => self.flush(&mut pipe)?,
-                None => Ok(()),
-            };
-            if let Err(text) = answer {
-                samples.skip().map_err(of_file)?;
-                return Ok(Err(text));
-            }
-        }
-        let answer = match first {
-            Some(writer) => self.restore(key, &writer.finish(key, &options))?,
-            None => self.flush(&mut pipe)?,
-        };
-        Ok(answer.map(|()| tally))
-    }
-
-    fn restore(&mut self, key: &[u8], payload: &[u8]) -> Result<std::result::Result<(), String>> {
-        let mut command = redis::cmd("RESTORE");
-        command.arg(key).arg(0).arg(payload);
-        if self.options.overwrite {
-            command.arg("REPLACE");
-        }
-        Ok(match self.target.ask(&command)? {
-            Ok(_) => Ok(()),
-            Err(text) if text.starts_with("BUSYKEY") => {
-                Err("the series exists on the target (use --overwrite to replace it)".to_owned())
-            }
-            Err(text) => Err(text),
-        })
-    }
-
-    fn flush(&mut self, pipe: &mut Pipeline) -> Result<std::result::Result<(), String>> {
-        let answers = self.target.ask_all(pipe)?;
-        *pipe = redis::pipe();
-        Ok(answers.into_iter().try_for_each(|answer| answer.map(drop)))
     }
 
     /// Reads every series back.
@@ -371,7 +389,7 @@ fn visible_from(series: &Series) -> i64 {
     }
 }
 
-fn damaged(path: &str, key: &[u8], error: &latewood_rdb::Error) -> Error {
+pub(crate) fn damaged(path: &str, key: &[u8], error: &latewood_rdb::Error) -> Error {
     Error::Failed(format!("{path}: the series {}: {error}", shown(key)))
 }
 

@@ -1,6 +1,7 @@
 //! `latewood import redis`: copies a live server's series and proves that both sides agree.
 //!
-//! 1. Copy: every series is created on the target and filled in ascending order.
+//! 1. Copy: every series is created on the target and filled in ascending order, or with `--psync`
+//!    from the snapshot that the source sends to a replica.
 //! 2. Compare: every series is read on both sides, counted, checksummed and repaired. This finds
 //!    writes to the source since the copy; series that differed are compared again, up to
 //!    `--passes` times, with `--follow` until a whole pass finds no difference.
@@ -15,6 +16,7 @@
 mod compare;
 mod finish;
 mod report;
+mod snapshot;
 mod state;
 
 use crate::args::RedisImport;
@@ -158,6 +160,9 @@ impl Import<'_> {
     fn copy(&mut self, keys: &Keys) -> Result<()> {
         let total = keys.samples(&mut self.source)?;
         self.begin(&format!("copying {} series", keys.series.len()), total);
+        if self.options.psync {
+            self.copy_snapshot(keys)?;
+        }
         for key in &keys.series {
             if self.state.step(key) != Some(Step::Copied) {
                 self.visit(key, true)?;

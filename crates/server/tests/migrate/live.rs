@@ -129,9 +129,18 @@ fn disturb(client: &mut Client, stop: &AtomicBool) {
 
 #[test]
 fn a_source_at_rest_is_copied_whole() {
+    copies_whole(&[]);
+}
+
+#[test]
+fn a_source_at_rest_is_copied_whole_by_its_snapshot() {
+    copies_whole(&["--psync"]);
+}
+
+fn copies_whole(more: &[&str]) {
     let (peer, target) = (Peer::start(), Server::start());
     fill(&mut peer.client());
-    let words = copying(&peer, &target);
+    let words = [&copying(&peer, &target)[..], more].concat();
     let (status, summary, errors) = run(&words);
     assert_eq!(status, Some(0), "{summary}{errors}");
     assert!(summary.contains("27 of 27 series agree"), "{summary}");
@@ -147,6 +156,15 @@ fn a_source_at_rest_is_copied_whole() {
 
 #[test]
 fn following_a_writer_ends_with_both_sides_equal() {
+    follows(&[]);
+}
+
+#[test]
+fn following_a_writer_behind_its_snapshot_ends_with_both_sides_equal() {
+    follows(&["--psync"]);
+}
+
+fn follows(more: &[&str]) {
     let (peer, target) = (Peer::start(), Server::start());
     fill(&mut peer.client());
     let stop = AtomicBool::new(false);
@@ -156,6 +174,7 @@ fn following_a_writer_ends_with_both_sides_equal() {
         let words = copying(&peer, &target);
         let mut import = latewood(&words)
             .args(["--follow", "--delete"])
+            .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
