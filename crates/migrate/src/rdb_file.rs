@@ -32,8 +32,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const PAYLOAD_BYTES: usize = 4 << 20;
 /// Samples of a payload.
 const PAYLOAD_SAMPLES: u64 = 4_000_000;
-/// Commands per pipeline behind the first payload of a series.
-const WRITE_BATCH: usize = 5_000;
 /// Names listed of each kind of what was left out; the others are counted.
 const NAMES: usize = 100;
 
@@ -98,8 +96,7 @@ impl Sending<'_> {
             };
             let answer = match first.take_if(is_full) {
                 Some(writer) => self.restore(key, &writer.finish(key, &options))?,
-                None if pipe.len() >= WRITE_BATCH => self.flush(&mut pipe)?,
-                None => Ok(()),
+                None => self.flush(&mut pipe)?,
             };
             if let Err(text) = answer {
                 samples.skip().map_err(of_file)?;
@@ -131,7 +128,27 @@ impl Sending<'_> {
     fn flush(&mut self, pipe: &mut Pipeline) -> Result<std::result::Result<(), String>> {
         let answers = self.target.ask_all(pipe)?;
         *pipe = redis::pipe();
-        Ok(answers.into_iter().try_for_each(|answer| answer.map(drop)))
+        let refused = answers.into_iter().find_map(std::result::Result::err);
+        Ok(refused.map_or(Ok(()), |text| {
+            Err(format!("its first samples are there; then {text}"))
+        }))
+    }
+}
+
+/// Lines of which the first are kept, and the others counted.
+#[derive(Default)]
+struct Names {
+    first: Vec<String>,
+    more: usize,
+}
+
+impl Names {
+    fn push(&mut self, name: String) {
+        if self.first.len() < NAMES {
+            self.first.push(name);
+        } else {
+            self.more += 1;
+        }
     }
 }
 
@@ -143,9 +160,9 @@ struct Import<'a> {
     now_ms: i64,
     series: BTreeMap<Vec<u8>, Sent>,
     /// Keys of other types, and of other databases, by what they are.
-    others: BTreeMap<String, Vec<String>>,
+    others: BTreeMap<String, Names>,
     /// What was not copied, and why.
-    left: Vec<String>,
+    left: Names,
     rules: u64,
     expiries: u64,
 }
@@ -171,19 +188,15 @@ pub(crate) fn run(options: &RdbImport) -> Result<Outcome> {
         now_ms: now.map_or(0, |now| now.as_millis() as i64),
         series: BTreeMap::new(),
         others: BTreeMap::new(),
-        left: Vec::new(),
+        left: Names::default(),
         rules: 0,
         expiries: 0,
     };
-    let mut at = 0;
-    while let Some(entry) = file.next_entry().map_err(of_file)? {
-        import.progress.add((file.at() - at) as usize);
-        at = file.at();
-        import.entry(entry, &mut file)?;
-    }
-    import.compare()?;
-    import.finish()?;
-    Ok(import.report())
+    let read = import.read(&mut file);
+    // What was copied before damage is finished, too.
+    let finished = import.compare().and_then(|()| import.finish());
+    let outcome = import.report();
+    read.and(finished).map(|()| outcome)
 }
 
 /// The file, and its length where it is known.
@@ -198,6 +211,18 @@ fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
 }
 
 impl Import<'_> {
+    fn read(&mut self, file: &mut File<Box<dyn Read>>) -> Result<()> {
+        let path = self.options.file.display().to_string();
+        let of_file = |error| Error::Failed(format!("{path}: {error}"));
+        let mut at = 0;
+        while let Some(entry) = file.next_entry().map_err(of_file)? {
+            self.progress.add((file.at() - at) as usize);
+            at = file.at();
+            self.entry(entry, file)?;
+        }
+        Ok(())
+    }
+
     fn entry(&mut self, entry: Entry, file: &mut File<Box<dyn Read>>) -> Result<()> {
         let (key, db, expires_at_ms) = match entry {
             Entry::Other { key, kind, .. } => {
@@ -222,9 +247,14 @@ impl Import<'_> {
             return Ok(());
         }
         let path = self.options.file.display().to_string();
-        let (series, samples) = file
-            .series()
-            .map_err(|error| damaged(&path, &key, &error))?;
+        let (series, samples) = match file.series() {
+            Err(latewood_rdb::Error::Limit(text)) => {
+                let line = format!("{}: not copied: {text}", shown(&key));
+                self.left.push(line);
+                return Ok(());
+            }
+            found => found.map_err(|error| damaged(&path, &key, &error))?,
+        };
         let mut sending = Sending {
             target: &mut self.target,
             rate: &mut self.rate,
@@ -245,7 +275,7 @@ impl Import<'_> {
             }
             Err(text) => self
                 .left
-                .push(format!("{}: not copied: {text}", shown(&key))),
+                .push(format!("{}: not copied whole: {text}", shown(&key))),
         }
         Ok(())
     }
@@ -352,26 +382,20 @@ impl Import<'_> {
             "{} compaction rules, {} expiries",
             self.rules, self.expiries
         );
-        for (kind, keys) in &self.others {
-            let listed = keys
-                .iter()
-                .take(NAMES)
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(", ");
-            let more = match keys.len().saturating_sub(NAMES) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            println!("skipped, {kind}: {listed}{more}");
+        for (kind, names) in &self.others {
+            let listed = names.first.join(", ");
+            match names.more {
+                0 => println!("skipped, {kind}: {listed}"),
+                more => println!("skipped, {kind}: {listed} and {more} more"),
+            }
         }
-        for line in self.left.iter().take(NAMES) {
+        for line in &self.left.first {
             println!("{line}");
         }
-        if self.left.len() > NAMES {
-            println!("and {} more", self.left.len() - NAMES);
+        if self.left.more > 0 {
+            println!("and {} more", self.left.more);
         }
-        if self.left.is_empty() {
+        if self.left.first.is_empty() {
             Outcome::Complete
         } else {
             println!("not everything was copied");

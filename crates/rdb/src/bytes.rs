@@ -5,10 +5,8 @@ use crate::lzf;
 use crc_fast::{CrcAlgorithm, Digest};
 use std::io::{self, ErrorKind, Read};
 
-/// The longest string that is read: keys, labels and chunks have less. Longer ones are passed over
-/// where they are not needed.
-pub const STRING_BYTES_MAX: usize = 64 << 20;
-
+/// The longest key that is read.
+pub(crate) const KEY_BYTES_MAX: usize = 1 << 20;
 /// Bytes that are passed over at once.
 const SKIP_BYTES: usize = 64 * 1024;
 
@@ -26,6 +24,8 @@ pub(crate) struct Bytes<R> {
     inner: R,
     at: u64,
     sum: Digest,
+    /// What is passed over.
+    skipped: Vec<u8>,
 }
 
 impl<R: Read> Bytes<R> {
@@ -34,6 +34,7 @@ impl<R: Read> Bytes<R> {
             inner,
             at: 0,
             sum: Digest::new(CrcAlgorithm::Crc64Redis),
+            skipped: Vec::new(),
         }
     }
 
@@ -72,10 +73,9 @@ impl<R: Read> Bytes<R> {
         Ok(self.array::<1>()?[0])
     }
 
-    /// `len` bytes. Memory grows with what is there, not with what `len` says.
-    fn raw(&mut self, len: u64) -> Result<Vec<u8>> {
-        let fits = usize::try_from(len).is_ok_and(|len| len <= STRING_BYTES_MAX);
-        if !fits {
+    /// `len` bytes, `bytes_max` at most. Memory grows with what is there, not with what `len` says.
+    fn raw(&mut self, len: u64, bytes_max: usize) -> Result<Vec<u8>> {
+        if len > bytes_max as u64 {
             return self.damaged(format!("a string has {len} bytes"));
         }
         let mut bytes = Vec::new();
@@ -90,12 +90,14 @@ impl<R: Read> Bytes<R> {
 
     /// Passes over `len` bytes.
     pub(crate) fn skip(&mut self, mut len: u64) -> Result<()> {
-        let mut buffer = [0; SKIP_BYTES];
         while len > 0 {
             let piece = len.min(SKIP_BYTES as u64) as usize;
-            let read = self.inner.read_exact(&mut buffer[..piece]);
+            if self.skipped.len() < piece {
+                self.skipped.resize(piece, 0);
+            }
+            let read = self.inner.read_exact(&mut self.skipped[..piece]);
             read.map_err(|error| self.ended(error))?;
-            self.sum.update(&buffer[..piece]);
+            self.sum.update(&self.skipped[..piece]);
             self.at += piece as u64;
             len -= piece as u64;
         }
@@ -126,19 +128,18 @@ impl<R: Read> Bytes<R> {
         }
     }
 
-    pub(crate) fn string(&mut self) -> Result<Vec<u8>> {
+    /// A string of at most `bytes_max` bytes.
+    pub(crate) fn string(&mut self, bytes_max: usize) -> Result<Vec<u8>> {
         let text = |number: i32| number.to_string().into_bytes();
         Ok(match self.length()? {
-            Length::Plain(len) => self.raw(len)?,
+            Length::Plain(len) => self.raw(len, bytes_max)?,
             Length::Int8 => text(i32::from(i8::from_le_bytes(self.array()?))),
             Length::Int16 => text(i32::from(i16::from_le_bytes(self.array()?))),
             Length::Int32 => text(i32::from_le_bytes(self.array()?)),
             Length::Lzf => {
                 let (packed_len, len) = (self.number()?, self.number()?);
-                let packed = self.raw(packed_len)?;
-                let len = usize::try_from(len)
-                    .ok()
-                    .filter(|len| *len <= STRING_BYTES_MAX);
+                let packed = self.raw(packed_len, bytes_max)?;
+                let len = usize::try_from(len).ok().filter(|len| *len <= bytes_max);
                 let bytes = len.and_then(|len| lzf::unpack(&packed, len));
                 match bytes {
                     Some(bytes) => bytes,

@@ -41,7 +41,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    fn push(&mut self, timestamp: u64, value: u64) -> Option<()> {
+    pub(crate) fn push(&mut self, timestamp: u64, value: u64) -> Option<()> {
         let timestamp = i64::try_from(timestamp).ok()?;
         if self
             .timestamps
@@ -57,126 +57,165 @@ impl Samples {
 }
 
 impl<R: Read> Bytes<R> {
-    /// A chunk, which is wrong if its samples are more than its bytes can hold or do not ascend.
-    pub(crate) fn chunk(&mut self, is_compressed: bool) -> Result<Samples> {
-        let decoded = if is_compressed {
+    /// A chunk, whose samples are not decoded yet.
+    pub(crate) fn chunk(&mut self, is_compressed: bool) -> Result<Chunk> {
+        let chunk = if is_compressed {
             let (_, count, bits) = (self.unsigned()?, self.unsigned()?, self.unsigned()?);
             let (value, timestamp) = (self.unsigned()?, self.unsigned()?);
             for _ in 0..5 {
                 self.unsigned()?;
             }
-            let data = self.chunk_data()?;
-            decompress(count, bits, (timestamp, value), &data)
+            let data = self.text(CHUNK_BYTES_MAX)?;
+            Chunk::compressed(count, bits, (timestamp, value), data)
         } else {
             let (_, count, _) = (self.unsigned()?, self.unsigned()?, self.unsigned()?);
-            plain(count, &self.chunk_data()?)
+            Chunk::plain(count, self.text(CHUNK_BYTES_MAX)?)
         };
-        match decoded {
-            Some(samples) => Ok(samples),
+        match chunk {
+            Some(chunk) => Ok(chunk),
             None => self.damaged("a chunk is damaged"),
         }
     }
-
-    fn chunk_data(&mut self) -> Result<Vec<u8>> {
-        let data = self.text()?;
-        if data.len() > CHUNK_BYTES_MAX {
-            return self.damaged(format!("a chunk has {} bytes", data.len()));
-        }
-        Ok(data)
-    }
 }
 
-fn plain(count: u64, data: &[u8]) -> Option<Samples> {
-    let count = usize::try_from(count).ok()?;
-    let data = data.get(..count.checked_mul(SAMPLE_BYTES)?)?;
-    let mut samples = Samples::default();
-    for sample in data.chunks_exact(SAMPLE_BYTES) {
-        let (timestamp, value) = sample.split_first_chunk::<8>()?;
-        let (value, _) = value.split_first_chunk::<8>()?;
-        samples.push(u64::from_le_bytes(*timestamp), u64::from_le_bytes(*value))?;
-    }
-    Some(samples)
+/// A chunk that is read.
+pub(crate) struct Chunk {
+    data: Vec<u8>,
+    form: Form,
+    /// Samples to come.
+    left: u64,
 }
 
-fn decompress(count: u64, bits: u64, first: (u64, u64), data: &[u8]) -> Option<Samples> {
-    let mut samples = Samples::default();
-    if count == 0 {
-        return Some(samples);
-    }
-    let bits = usize::try_from(bits).ok()?;
-    // Each sample but the first takes two bits at least.
-    if !data.len().is_multiple_of(8) || bits > data.len() * 8 || bits as u64 / 2 < count - 1 {
-        return None;
-    }
-    let mut from = BitReader {
-        data,
-        at: 0,
-        end: bits,
-    };
-    let (mut timestamp, mut value) = first;
-    let mut delta = 0_i64;
-    let (mut trailing, mut length) = (0, 0);
-    samples.push(timestamp, value)?;
-    for _ in 1..count {
-        if from.take(1)? == 1 {
-            delta = delta.wrapping_add(from.delta()?);
-        }
-        timestamp = timestamp.wrapping_add_signed(delta);
-        if from.take(1)? == 1 {
-            if from.take(1)? == 1 {
-                let leading = from.take(LEADING_BITS)? as u32;
-                length = from.take(LENGTH_BITS)? as u32 + 1;
-                trailing = 64_u32.checked_sub(leading + length)?;
-            }
-            value ^= from.take(length)? << trailing;
-        }
-        samples.push(timestamp, value)?;
-    }
-    Some(samples)
+enum Form {
+    /// The place of the next sample.
+    Plain(usize),
+    Compressed(Decompressor),
 }
 
-struct BitReader<'a> {
-    data: &'a [u8],
+/// Where the reading of a compressed chunk is.
+struct Decompressor {
     at: usize,
     end: usize,
+    is_first: bool,
+    timestamp: u64,
+    value: u64,
+    delta: i64,
+    trailing: u32,
+    length: u32,
 }
 
-impl BitReader<'_> {
-    fn word(&self, index: usize) -> u64 {
-        let bytes = self
-            .data
-            .get(index * 8..)
-            .and_then(<[u8]>::first_chunk::<8>);
-        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+impl Chunk {
+    fn plain(count: u64, data: Vec<u8>) -> Option<Self> {
+        let bytes = usize::try_from(count).ok()?.checked_mul(SAMPLE_BYTES)?;
+        (bytes <= data.len()).then_some(Self {
+            data,
+            form: Form::Plain(0),
+            left: count,
+        })
+    }
+
+    fn compressed(count: u64, bits: u64, first: (u64, u64), data: Vec<u8>) -> Option<Self> {
+        let end = usize::try_from(bits).ok()?;
+        // Each sample but the first takes two bits at least.
+        let fits = data.len().is_multiple_of(8) && end <= data.len() * 8;
+        if !fits || bits / 2 < count.saturating_sub(1) {
+            return None;
+        }
+        let form = Form::Compressed(Decompressor {
+            at: 0,
+            end,
+            is_first: true,
+            timestamp: first.0,
+            value: first.1,
+            delta: 0,
+            trailing: 0,
+            length: 0,
+        });
+        let left = count;
+        Some(Self { data, form, left })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Adds the next samples, `count_max` at most; `None` if they are damaged.
+    pub(crate) fn read(&mut self, count_max: u64, samples: &mut Samples) -> Option<()> {
+        for _ in 0..self.left.min(count_max) {
+            let (timestamp, value) = match &mut self.form {
+                Form::Plain(at) => {
+                    let sample = self.data.get(*at..)?.first_chunk::<SAMPLE_BYTES>()?;
+                    *at += SAMPLE_BYTES;
+                    let (timestamp, value) = sample.split_first_chunk::<8>()?;
+                    let value = value.first_chunk::<8>()?;
+                    (u64::from_le_bytes(*timestamp), u64::from_le_bytes(*value))
+                }
+                Form::Compressed(from) => from.next(&self.data)?,
+            };
+            samples.push(timestamp, value)?;
+            self.left -= 1;
+        }
+        Some(())
+    }
+}
+
+impl Decompressor {
+    fn next(&mut self, data: &[u8]) -> Option<(u64, u64)> {
+        if !std::mem::take(&mut self.is_first) {
+            if self.take(data, 1)? == 1 {
+                self.delta = self.delta.wrapping_add(self.change(data)?);
+            }
+            self.timestamp = self.timestamp.wrapping_add_signed(self.delta);
+            if self.take(data, 1)? == 1 {
+                if self.take(data, 1)? == 1 {
+                    let leading = self.take(data, LEADING_BITS)? as u32;
+                    self.length = self.take(data, LENGTH_BITS)? as u32 + 1;
+                    self.trailing = 64_u32.checked_sub(leading + self.length)?;
+                }
+                self.value ^= self.take(data, self.length)? << self.trailing;
+            }
+        }
+        Some((self.timestamp, self.value))
     }
 
     /// The next `count` bits, 64 at most.
-    fn take(&mut self, count: u32) -> Option<u64> {
+    fn take(&mut self, data: &[u8], count: u32) -> Option<u64> {
         let next = self.at + count as usize;
         if next > self.end {
             return None;
         }
         let (index, shift) = (self.at / 64, (self.at % 64) as u32);
-        let mut bits = self.word(index) >> shift;
+        let mut bits = word(data, index) >> shift;
         if shift + count > 64 {
-            bits |= self.word(index + 1) << (64 - shift);
+            bits |= word(data, index + 1) << (64 - shift);
         }
         self.at = next;
-        Some(if count < 64 {
-            bits & ((1 << count) - 1)
-        } else {
-            bits
-        })
+        Some(low(bits, count))
     }
 
-    fn delta(&mut self) -> Option<i64> {
+    /// A delta of deltas that is not 0.
+    fn change(&mut self, data: &[u8]) -> Option<i64> {
         for width in WIDTHS {
-            if self.take(1)? == 0 {
+            if self.take(data, 1)? == 0 {
                 let shift = 64 - width;
-                return Some((self.take(width)? << shift) as i64 >> shift);
+                return Some((self.take(data, width)? << shift) as i64 >> shift);
             }
         }
-        Some(self.take(64)? as i64)
+        Some(self.take(data, 64)? as i64)
+    }
+}
+
+fn word(data: &[u8], index: usize) -> u64 {
+    let bytes = data.get(index * 8..).and_then(<[u8]>::first_chunk::<8>);
+    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The lowest `count` bits.
+fn low(bits: u64, count: u32) -> u64 {
+    if count < 64 {
+        bits & ((1 << count) - 1)
+    } else {
+        bits
     }
 }
 
@@ -224,11 +263,7 @@ impl Compressor {
 
     fn put(&mut self, bits: u64, count: u32) {
         let (index, shift) = (self.bits / 64, (self.bits % 64) as u32);
-        let bits = if count < 64 {
-            bits & ((1 << count) - 1)
-        } else {
-            bits
-        };
+        let bits = low(bits, count);
         self.bits += count as usize;
         self.words.resize(self.bits.div_ceil(64), 0);
         if let Some(word) = self.words.get_mut(index) {
@@ -312,13 +347,14 @@ impl Compressor {
     }
 }
 
-/// Writes a chunk of plain samples.
+/// Writes a chunk of plain samples, which has room for one at least.
 pub(crate) fn write_plain(samples: &Samples, to: &mut Fields) {
     let mut data = Vec::with_capacity(samples.timestamps.len() * SAMPLE_BYTES);
     for (timestamp, value) in samples.timestamps.iter().zip(&samples.values) {
         data.extend_from_slice(&timestamp.to_le_bytes());
         data.extend_from_slice(&value.to_le_bytes());
     }
+    data.resize(data.len().max(SAMPLE_BYTES), 0);
     let first = samples.timestamps.first().copied().unwrap_or(0);
     to.unsigned(first as u64);
     to.unsigned(samples.timestamps.len() as u64);
@@ -374,7 +410,11 @@ mod tests {
             compressor.finish(&mut compressed);
             write_plain(&samples, &mut plain);
             for (fields, is_compressed) in [(compressed, true), (plain, false)] {
-                let found = Bytes::new(&fields.0[..]).chunk(is_compressed).unwrap();
+                let mut chunk = Bytes::new(&fields.0[..]).chunk(is_compressed).unwrap();
+                let mut found = Samples::default();
+                while !chunk.is_empty() {
+                    chunk.read(7, &mut found).unwrap();
+                }
                 assert_eq!(bits(&found), bits(&samples), "round {round}");
             }
         }
@@ -382,11 +422,13 @@ mod tests {
 
     #[test]
     fn more_samples_than_bits_are_damage() {
-        assert!(decompress(u64::MAX, 2, (0, 0), &[0; 8]).is_none());
-        assert!(decompress(3, 2, (0, 0), &[0; 8]).is_none());
-        assert!(decompress(2, 80, (0, 0), &[0; 8]).is_none());
-        assert!(plain(u64::MAX, &[0; 16]).is_none());
+        let compressed = |count, bits, first| Chunk::compressed(count, bits, first, vec![0; 8]);
+        assert!(compressed(u64::MAX, 2, (0, 0)).is_none());
+        assert!(compressed(3, 2, (0, 0)).is_none());
+        assert!(compressed(2, 80, (0, 0)).is_none());
+        assert!(Chunk::plain(u64::MAX, vec![0; 16]).is_none());
         // Two samples of one timestamp.
-        assert!(decompress(2, 2, (5, 0), &[0; 8]).is_none());
+        let mut twice = compressed(2, 2, (5, 0)).unwrap();
+        assert!(twice.read(2, &mut Samples::default()).is_none());
     }
 }

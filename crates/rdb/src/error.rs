@@ -12,7 +12,7 @@ pub enum Error {
     #[error("the data ends at byte {0}, in the middle of a value")]
     Truncated(u64),
     /// The checksum at the end is not that of the bytes.
-    #[error("DUMP payload version or checksum are wrong")]
+    #[error("the checksum is not that of the bytes")]
     Checksum,
     /// The bytes are not what the format says.
     #[error("{what}, before byte {at}")]
@@ -22,6 +22,9 @@ pub enum Error {
         /// The number of bytes read so far.
         at: u64,
     },
+    /// A series that is longer than any may be; what follows it can be read.
+    #[error("{0}")]
+    Limit(String),
     /// A value of Redis that is not a series.
     #[error("a value of type {0} is not a time series")]
     OtherType(String),

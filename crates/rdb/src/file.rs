@@ -3,10 +3,10 @@
 //! ```text
 //! "REDIS" version, 4 digits   (opcode ... | [expiry] type key value)...   255 checksum, u64
 //! ```
-//! Reads versions 1 to 99: what a version added has an opcode or a type of its own, and an unknown
-//! one is an error.
+//! Whatever the version: what one added has an opcode or a type of its own, and an unknown one is an
+//! error.
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, KEY_BYTES_MAX};
 use crate::error::{Error, Result};
 use crate::module::SERIES;
 use crate::series::{Series, SeriesReader};
@@ -147,15 +147,18 @@ impl<R: Read> File<R> {
     /// # Errors
     /// Damage, and those of the reader.
     pub fn series(&mut self) -> Result<(Series, SeriesReader<'_, R>)> {
-        match self.pending.take() {
-            Some(version) => SeriesReader::begin(&mut self.bytes, version),
-            None => self.bytes.damaged("no series is next"),
-        }
+        let Some(version) = self.pending else {
+            return self.bytes.damaged("no series is next");
+        };
+        // Passed over by the next call, if this one finds it too long.
+        let begun = SeriesReader::begin(&mut self.bytes, version)?;
+        self.pending = None;
+        Ok(begun)
     }
 
     fn value(&mut self, kind: u8, expires_at_ms: Option<i64>) -> Result<Entry> {
         let (bytes, db) = (&mut self.bytes, self.db);
-        let key = bytes.string()?;
+        let key = bytes.string(KEY_BYTES_MAX)?;
         if kind != MODULE {
             let kind = skip_value(bytes, kind)?.to_owned();
             return Ok(Entry::Other { key, db, kind });
@@ -190,16 +193,23 @@ impl<R: Read> File<R> {
     }
 }
 
-/// Passes over a value; returns what it is called.
-fn skip_value<R: Read>(bytes: &mut Bytes<R>, kind: u8) -> Result<&'static str> {
-    let name = match kind {
+/// What values of a type are called.
+pub(crate) fn name_of(kind: u8) -> Option<&'static str> {
+    Some(match kind {
         0 => "string",
         1 | 10 | 14 | 18 => "list",
         2 | 11 | 20 => "set",
         3 | 5 | 12 | 17 => "zset",
         4 | 9 | 13 | 16 | 24 | 25 => "hash",
         15 | 19 | 21 => "stream",
-        _ => return bytes.damaged(format!("values of type {kind} are not known")),
+        _ => return None,
+    })
+}
+
+/// Passes over a value; returns what it is called.
+fn skip_value<R: Read>(bytes: &mut Bytes<R>, kind: u8) -> Result<&'static str> {
+    let Some(name) = name_of(kind) else {
+        return bytes.damaged(format!("values of type {kind} are not known"));
     };
     match kind {
         0 | 9..=13 | 16 | 17 | 20 => bytes.skip_string()?,

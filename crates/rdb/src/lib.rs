@@ -4,8 +4,9 @@
 //! 1.12 and all later ones load. Values of other types are passed over and named.
 //!
 //! Invariants: nothing read is trusted: no length leads to an allocation beyond what is there and
-//! beyond [`STRING_BYTES_MAX`], and damage is an [`Error`] that says where, never a panic. Memory is
-//! one chunk of one series, whatever the length of the file.
+//! beyond what keys, labels and chunks may have, and damage is an [`Error`] that says where, never a
+//! panic. Memory is the bytes of one chunk and a few thousand samples, whatever the length of the
+//! file.
 //!
 //! The formats are those of Redis' `rdb.h` and of RedisTimeSeries' `rdb.c`, `gorilla.c` and
 //! `chunk.c`. Tested against files and payloads that servers of both versions wrote
@@ -20,7 +21,6 @@ mod module;
 mod payload;
 mod series;
 
-pub use bytes::STRING_BYTES_MAX;
 pub use error::{Error, Result};
 pub use file::{Entry, File};
 pub use payload::{PayloadWriter, read_payload};

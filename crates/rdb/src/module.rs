@@ -72,9 +72,10 @@ impl<R: Read> Bytes<R> {
         Ok(f64::from_le_bytes(self.array()?))
     }
 
-    pub(crate) fn text(&mut self) -> Result<Vec<u8>> {
+    /// A string of at most `bytes_max` bytes.
+    pub(crate) fn text(&mut self, bytes_max: usize) -> Result<Vec<u8>> {
         self.field(STRING, "a string")?;
-        self.string()
+        self.string(bytes_max)
     }
 
     pub(crate) fn end_of_fields(&mut self) -> Result<()> {

@@ -7,7 +7,7 @@
 use crate::bytes::Bytes;
 use crate::chunk::{Compressor, Samples, write_plain};
 use crate::error::Error;
-use crate::file::MODULE;
+use crate::file::{MODULE, name_of};
 use crate::module::{Fields, SERIES, Type};
 use crate::series::{COMPRESSED, POLICIES, Series, SeriesReader, UNCOMPRESSED};
 use crc_fast::{CrcAlgorithm, checksum};
@@ -35,7 +35,8 @@ pub fn read_payload<T, E: From<Error>>(
     let mut bytes = Bytes::new(value);
     let kind = bytes.byte()?;
     if kind != MODULE {
-        return Err(Error::OtherType(kind.to_string()).into());
+        let name = name_of(kind).map_or_else(|| kind.to_string(), str::to_owned);
+        return Err(Error::OtherType(name).into());
     }
     let kind = bytes.module_type()?;
     if kind.name != SERIES {
@@ -159,11 +160,9 @@ impl PayloadWriter {
         }
         to.unsigned(0);
         to.unsigned(self.chunk_count);
+        to.0.extend_from_slice(&self.chunks.0);
+        to.end();
         let mut payload = to.0;
-        payload.extend_from_slice(&self.chunks.0);
-        let mut end = Fields(payload);
-        end.end();
-        let mut payload = end.0;
         payload.extend_from_slice(&RDB_VERSION.to_le_bytes());
         let sum = checksum(CrcAlgorithm::Crc64Redis, &payload);
         payload.extend_from_slice(&sum.to_le_bytes());

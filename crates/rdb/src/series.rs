@@ -8,9 +8,12 @@
 //! ```
 //! Older versions have less of this: each field says below since when it is there.
 
-use crate::bytes::Bytes;
-use crate::chunk::Samples;
-use crate::error::Result;
+use crate::bytes::{Bytes, KEY_BYTES_MAX};
+use crate::chunk::{Chunk, Samples};
+use crate::error::{Error, Result};
+use latewood_model::limits::{
+    CHUNK_SIZE_BYTES_MAX, CHUNK_SIZE_BYTES_MIN, LABEL_BYTES_MAX, LABELS_MAX,
+};
 use latewood_model::{Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, SeriesOptions};
 use std::io::Read;
 
@@ -47,10 +50,12 @@ pub(crate) const POLICIES: [DuplicatePolicy; 6] = [
     DuplicatePolicy::Max,
     DuplicatePolicy::Sum,
 ];
-/// Labels and rules of a series.
-const LABELS_MAX: u64 = 10_000;
+/// Rules of a series, and bytes of the keys they write to.
 const RULES_MAX: u64 = 10_000;
-/// Samples of series without chunks, read at once.
+const RULE_KEY_BYTES_MAX: usize = 1 << 20;
+/// The text of older versions in the state of a rule.
+const STATE_BYTES_MAX: usize = 64;
+/// Samples that are read at once.
 const BATCH: u64 = 4096;
 
 /// What a series is, without its samples.
@@ -90,6 +95,8 @@ pub struct SeriesReader<'a, R> {
     /// Chunks to come; samples of the oldest versions.
     left: u64,
     has_chunks: bool,
+    /// The chunk that is read.
+    chunk: Option<Chunk>,
     is_done: bool,
     newest: Option<i64>,
 }
@@ -103,7 +110,7 @@ impl<'a, R: Read> SeriesReader<'a, R> {
             );
             return bytes.damaged(text);
         }
-        let key = bytes.text()?;
+        let key = bytes.text(KEY_BYTES_MAX)?;
         let (series, options) = header(bytes, key, version)?;
         let left = bytes.unsigned()?;
         let reader = Self {
@@ -111,39 +118,58 @@ impl<'a, R: Read> SeriesReader<'a, R> {
             is_compressed: options & UNCOMPRESSED == 0,
             left,
             has_chunks: version >= 2,
+            chunk: None,
             is_done: false,
             newest: None,
         };
         Ok((series, reader))
     }
 
-    /// The next samples, ascending and newer than those before; false after the last. Bounded by a
-    /// chunk.
+    /// The next samples, a few thousand, ascending and newer than those before; false after the
+    /// last.
     ///
     /// # Errors
     /// Damage, and those of the reader.
     pub fn next(&mut self, timestamps: &mut Vec<i64>, values: &mut Vec<f64>) -> Result<bool> {
-        timestamps.clear();
-        values.clear();
-        while timestamps.is_empty() && self.left > 0 {
-            let samples = if self.has_chunks {
-                self.left -= 1;
-                self.bytes.chunk(self.is_compressed)?
+        let mut samples = Samples {
+            timestamps: std::mem::take(timestamps),
+            values: std::mem::take(values),
+        };
+        samples.timestamps.clear();
+        samples.values.clear();
+        while samples.timestamps.is_empty() && (self.left > 0 || self.chunk.is_some()) {
+            if self.has_chunks {
+                self.of_chunk(&mut samples)?;
             } else {
-                self.batch()?
-            };
-            let (first, last) = (samples.timestamps.first(), samples.timestamps.last());
-            if first.is_some_and(|&first| self.newest.is_some_and(|newest| first <= newest)) {
-                return self.bytes.damaged("the chunks of a series overlap");
+                self.without_chunk(&mut samples)?;
             }
-            self.newest = last.copied().or(self.newest);
-            (*timestamps, *values) = (samples.timestamps, samples.values);
         }
-        if timestamps.is_empty() && !self.is_done {
+        let (first, last) = (samples.timestamps.first(), samples.timestamps.last());
+        if first.is_some_and(|&first| self.newest.is_some_and(|newest| first <= newest)) {
+            return self.bytes.damaged("the chunks of a series overlap");
+        }
+        self.newest = last.copied().or(self.newest);
+        if last.is_none() && !self.is_done {
             self.is_done = true;
             self.bytes.end_of_fields()?;
         }
+        (*timestamps, *values) = (samples.timestamps, samples.values);
         Ok(!timestamps.is_empty())
+    }
+
+    fn of_chunk(&mut self, samples: &mut Samples) -> Result<()> {
+        let mut chunk = match self.chunk.take() {
+            Some(chunk) => chunk,
+            None => {
+                self.left -= 1;
+                self.bytes.chunk(self.is_compressed)?
+            }
+        };
+        if chunk.read(BATCH, samples).is_none() {
+            return self.bytes.damaged("a chunk is damaged");
+        }
+        self.chunk = Some(chunk).filter(|chunk| !chunk.is_empty());
+        Ok(())
     }
 
     /// Passes over the samples that are left.
@@ -157,23 +183,15 @@ impl<'a, R: Read> SeriesReader<'a, R> {
         self.bytes.skip_fields()
     }
 
-    /// The samples of series without chunks.
-    fn batch(&mut self) -> Result<Samples> {
-        let mut samples = Samples::default();
+    fn without_chunk(&mut self, samples: &mut Samples) -> Result<()> {
         for _ in 0..self.left.min(BATCH) {
             self.left -= 1;
-            let timestamp = i64::try_from(self.bytes.unsigned()?);
-            let value = self.bytes.double()?;
-            let last = samples.timestamps.last();
-            match timestamp {
-                Ok(at) if last.is_none_or(|&last| at > last) => {
-                    samples.timestamps.push(at);
-                    samples.values.push(value);
-                }
-                _ => return self.bytes.damaged("the samples of a series do not ascend"),
+            let (timestamp, value) = (self.bytes.unsigned()?, self.bytes.double()?);
+            if samples.push(timestamp, value.to_bits()).is_none() {
+                return self.bytes.damaged("the samples of a series do not ascend");
             }
         }
-        Ok(samples)
+        Ok(())
     }
 }
 
@@ -198,7 +216,7 @@ fn header<R: Read>(bytes: &mut Bytes<R>, key: Vec<u8>, version: u64) -> Result<(
     let policy = if version >= 3 { bytes.unsigned()? } else { 0 };
     let has_source = version >= 2 && bytes.unsigned()? != 0;
     let source = if has_source {
-        Some(bytes.text()?)
+        Some(bytes.text(KEY_BYTES_MAX)?)
     } else {
         None
     };
@@ -222,7 +240,8 @@ fn header<R: Read>(bytes: &mut Bytes<R>, key: Vec<u8>, version: u64) -> Result<(
     let options_of_series = SeriesOptions {
         labels,
         retention_ms,
-        chunk_size_bytes: u32::try_from(chunk_bytes).unwrap_or(u32::MAX),
+        // Old servers took any size.
+        chunk_size_bytes: chunk_size(chunk_bytes),
         encoding,
         duplicate_policy,
         ignore,
@@ -238,20 +257,29 @@ fn header<R: Read>(bytes: &mut Bytes<R>, key: Vec<u8>, version: u64) -> Result<(
     Ok((series, options))
 }
 
+/// The nearest size that a series may have.
+fn chunk_size(bytes: u64) -> u32 {
+    let (min, max) = (CHUNK_SIZE_BYTES_MIN, CHUNK_SIZE_BYTES_MAX);
+    u32::try_from(bytes).unwrap_or(max).clamp(min, max) / 8 * 8
+}
+
 fn labels<R: Read>(bytes: &mut Bytes<R>) -> Result<Labels> {
     let count = bytes.unsigned()?;
-    if count > LABELS_MAX {
-        return bytes.damaged(format!("a series has {count} labels"));
+    if count > LABELS_MAX as u64 {
+        let text = format!("a series has {count} labels; at most {LABELS_MAX} are supported");
+        return Err(Error::Limit(text));
     }
+    let mut left = LABEL_BYTES_MAX;
     let mut pairs = Vec::new();
     for _ in 0..count {
-        pairs.push((bytes.text()?, bytes.text()?));
+        let name = bytes.text(left)?;
+        left -= name.len();
+        let value = bytes.text(left)?;
+        left -= value.len();
+        pairs.push((name, value));
     }
     let pairs = pairs.iter().map(|(name, value)| (&name[..], &value[..]));
-    match Labels::new(pairs) {
-        Ok(labels) => Ok(labels),
-        Err(error) => bytes.damaged(error.to_string()),
-    }
+    Labels::new(pairs).map_err(|error| Error::Limit(error.to_string()))
 }
 
 fn rules<R: Read>(bytes: &mut Bytes<R>, version: u64) -> Result<Vec<Rule>> {
@@ -259,9 +287,11 @@ fn rules<R: Read>(bytes: &mut Bytes<R>, version: u64) -> Result<Vec<Rule>> {
     if count > RULES_MAX {
         return bytes.damaged(format!("a series has {count} rules"));
     }
+    let mut left = RULE_KEY_BYTES_MAX;
     let mut rules = Vec::new();
     for _ in 0..count {
-        let destination = bytes.text()?;
+        let destination = bytes.text(left)?;
+        left -= destination.len();
         let bucket_ms = bytes.unsigned()?;
         let align_ms = if version >= 6 { bytes.unsigned()? } else { 0 };
         let number = bytes.unsigned()?;
@@ -294,7 +324,7 @@ fn skip_state<R: Read>(bytes: &mut Bytes<R>, aggregator: Aggregator, version: u6
             bytes.double()?;
             // Whether there were values.
             if version < 6 {
-                bytes.text()?;
+                bytes.text(STATE_BYTES_MAX)?;
             }
         }
         Aggregator::Avg => {

@@ -213,7 +213,10 @@ fn a_payload_has_what_its_server_answered_and_is_written_again() {
             assert_eq!(rows_again, rows);
         }
         let error = payload(&golden(&format!("{server}.text.dump"))).unwrap_err();
-        assert_eq!(error.to_string(), "a value of type 0 is not a time series");
+        assert_eq!(
+            error.to_string(),
+            "a value of type string is not a time series"
+        );
     }
 }
 

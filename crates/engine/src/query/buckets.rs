@@ -96,7 +96,7 @@ impl<'a> Buckets<'a> {
             resume: entry.map(|_| window.containing(start)),
             silent: Silent::default(),
             lacks_number: query.fills_ends() && entry.is_none(),
-            awaits_number: query.fills_ends() && entry.is_some(),
+            awaits_number: query.fills_ends() && entry.is_some() && exit.is_none(),
             exit: exit.map(|sample| (sample, window.containing(end))),
             numbers: Default::default(),
             parts: Vec::new(),

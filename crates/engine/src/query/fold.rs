@@ -19,6 +19,7 @@ struct Needs {
     sum: bool,
     moments: bool,
     ends: bool,
+    last: bool,
 }
 
 impl Needs {
@@ -28,7 +29,10 @@ impl Needs {
             match aggregator {
                 Aggregator::Min | Aggregator::Max | Aggregator::Range => needs.extremes = true,
                 Aggregator::Sum | Aggregator::Avg => needs.sum = true,
-                Aggregator::First | Aggregator::Last => needs.ends = true,
+                Aggregator::First | Aggregator::Last => {
+                    needs.ends = true;
+                    needs.last |= *aggregator == Aggregator::Last;
+                }
                 Aggregator::StdP | Aggregator::StdS | Aggregator::VarP | Aggregator::VarS => {
                     needs.moments = true;
                 }
@@ -50,6 +54,8 @@ pub(super) struct Fold {
     orders_by_time: bool,
     /// In a bucket without numbers, LAST is the last value before it.
     carries: bool,
+    /// And not one of a sample older than this.
+    carries_from: i64,
     /// Samples that are not NaN.
     count: u64,
     nan_count: u64,
@@ -82,6 +88,11 @@ impl Fold {
             reverse: query.reverse,
             orders_by_time,
             carries: aggregation.empty || orders_by_time,
+            carries_from: if aggregation.empty {
+                i64::MIN
+            } else {
+                query.from
+            },
             count: 0,
             nan_count: 0,
             min: f64::INFINITY,
@@ -115,7 +126,7 @@ impl Fold {
 
     /// Whether LAST of a bucket without numbers is the next number.
     fn looks_ahead(&self) -> bool {
-        self.needs.ends && self.reverse && self.orders_by_time
+        self.needs.last && self.reverse && self.orders_by_time
     }
 
     /// Whether [`Fold::push_stats`] can replace the samples.
@@ -179,6 +190,7 @@ impl Fold {
     /// `bucket`, towards the sample after it.
     pub(super) fn reach(&mut self, bucket: Bucket, next: Option<Sample>) {
         if self.looks_ahead() {
+            let next = next.filter(|next| next.timestamp >= self.carries_from);
             self.carried = next.map_or(f64::NAN, |next| next.value);
         }
         if let (Some(twa), Some(next)) = (&mut self.twa, next) {

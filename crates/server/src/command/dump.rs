@@ -13,7 +13,7 @@ use super::keys::{Access, Keys, Run};
 use super::reply_limit::ReplyLimit;
 use super::spec::Spec;
 use crate::messaging::Class;
-use latewood_engine::{Dump, DumpFault, DumpWriter, ErrorKind, Restored};
+use latewood_engine::{Cancelled, Dump, DumpFault, DumpWriter, ErrorKind, Restored, is_cancelled};
 use latewood_model::limits::{FRAME_SAMPLES_MAX, RESTORE_SAMPLES_MAX};
 use latewood_rdb::PayloadWriter;
 use latewood_wire::resp::number::parse_i64;
@@ -45,11 +45,13 @@ fn written(call: &mut Call<'_>) -> Outcome {
     let limit = ReplyLimit::of(call.shared);
     match call.shared.db.dump_within(key, limit.bytes, call.cancelled) {
         Ok(bytes) if call.shared.runtime.dumps_for_redis.load(Ordering::Relaxed) => {
-            let payload = for_redis(key, &bytes).map_err(|fault| refusal(&fault))?;
-            if payload.len() > limit.bytes {
-                return Err(limit.refuse("the reply has more bytes than fit in", ""));
+            let payload = for_redis(key, &bytes, limit.bytes, call.cancelled);
+            match payload.map_err(|fault| refusal(&fault))? {
+                Some(payload) => call.reply().bulk(payload),
+                None => {
+                    return Err(limit.refuse("the reply has more bytes than fit in", ""));
+                }
             }
-            call.reply().bulk(payload);
         }
         Ok(bytes) => call.reply().bulk(bytes),
         Err(error) if error.kind() == ErrorKind::Limit => {
@@ -129,22 +131,32 @@ fn of_redis(payload: &[u8]) -> Result<Vec<u8>, Fault> {
 impl From<latewood_rdb::Error> for Fault {
     fn from(error: latewood_rdb::Error) -> Self {
         match error {
-            latewood_rdb::Error::Checksum => Self::Line(format!("ERR {error}").into()),
+            latewood_rdb::Error::Checksum => refusal(&DumpFault::Unknown),
             _ => Self::Line(format!("ERR Bad data format: {error}").into()),
         }
     }
 }
 
-/// A dump of Latewood's form in that of RedisTimeSeries.
-fn for_redis(key: &[u8], dump: &[u8]) -> Result<Vec<u8>, DumpFault> {
+/// A dump of Latewood's form in that of RedisTimeSeries; `None` if it has more than `bytes_max`. Once
+/// `cancelled`, it may lack samples.
+fn for_redis(
+    key: &[u8],
+    dump: &[u8],
+    bytes_max: usize,
+    cancelled: Cancelled<'_>,
+) -> Result<Option<Vec<u8>>, DumpFault> {
     let mut dump = Dump::parse(dump)?;
     let options = dump.options().clone();
     let mut writer = PayloadWriter::new(&options);
     let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-    while dump.next(&mut timestamps, &mut values)? {
+    while !is_cancelled(cancelled) && dump.next(&mut timestamps, &mut values)? {
         writer.samples(&timestamps, &values);
+        if writer.bytes() > bytes_max {
+            return Ok(None);
+        }
     }
-    Ok(writer.finish(key, &options))
+    let payload = writer.finish(key, &options);
+    Ok(Some(payload).filter(|payload| payload.len() <= bytes_max))
 }
 
 fn refusal(fault: &DumpFault) -> Fault {

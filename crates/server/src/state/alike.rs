@@ -21,7 +21,7 @@ const RULES_AT: u32 = 4;
 
 /// What each part is of, for people.
 const MEANINGS: [&str; 5] = [
-    "what new series get: the ts-... options, sender-duplicate-policy, influx-db-label, otlp-...",
+    "what new series get: the ts-... options, dump-format, sender-duplicate-policy, influx-db-label, otlp-...",
     "retention, drop-empty-series, max-series",
     "future-limit, past-limit, redis-future-limit, redis-past-limit",
     "reads, max-staleness, durability, promql-lookback, promql-delayed-name-removal, \
@@ -54,7 +54,7 @@ impl Settings {
         let reads = (self.cluster.reads, self.cluster.nodes.staleness_max_ms);
         let parts = [
             digest(&(
-                &self.defaults,
+                (self.defaults(), self.compatibility, self.dump_format),
                 senders.duplicate_policy,
                 &senders.influx_db_label,
                 &senders.otlp,

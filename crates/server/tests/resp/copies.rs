@@ -185,7 +185,7 @@ fn payloads_and_options_are_checked_in_the_order_of_redis() {
         (&payload[1..], wrong),
         (
             b"\x00\x01v\x0c\x00Z~\xfar\xe3\x12\x14\x87",
-            "ERR Bad data format: a value of type 0 is not a time series",
+            "ERR Bad data format: a value of type string is not a time series",
         ),
         (
             &later,

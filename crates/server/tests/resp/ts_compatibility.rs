@@ -32,70 +32,82 @@ fn filled(server: &Server) -> Client {
     client
 }
 
+/// A command, the answer of 1.12, and that of 8.10.
+const EXCHANGES: &[(&str, &str, &str)] = &[
+    (
+        "TS.REVRANGE k - + AGGREGATION first,last 10",
+        "60=5,4 20=3,1",
+        "60=4,5 20=1,3",
+    ),
+    (
+        "TS.RANGE k - + AGGREGATION first,last 10",
+        "20=1,3 60=4,5",
+        "20=1,3 60=4,5",
+    ),
+    (
+        "TS.REVRANGE k - + AGGREGATION last 10 EMPTY",
+        "60=4 50=4 40=4 30=4 20=1",
+        "60=5 50=3 40=3 30=3 20=3",
+    ),
+    (
+        "TS.RANGE k 30 90 AGGREGATION last 10 EMPTY",
+        "60=5",
+        "30=3 40=3 50=3 60=5",
+    ),
+    (
+        "TS.REVRANGE k 30 90 AGGREGATION last 10 EMPTY",
+        "60=4",
+        "60=5 50=3 40=3 30=3",
+    ),
+    (
+        "TS.RANGE k 30 50 AGGREGATION sum 10 EMPTY",
+        "",
+        "30=0 40=0 50=0",
+    ),
+    (
+        "TS.REVRANGE k 0 50 AGGREGATION avg 10 EMPTY",
+        "20=2",
+        "50=NaN 40=NaN 30=NaN 20=2",
+    ),
+    (
+        "TS.RANGE k 30 50 FILTER_BY_VALUE 2 4 AGGREGATION count 10 EMPTY",
+        "",
+        "30=0 40=0 50=0",
+    ),
+    (
+        "TS.RANGE k 30 50 FILTER_BY_VALUE 4 9 AGGREGATION count 10 EMPTY",
+        "",
+        "",
+    ),
+    // Nothing follows the last sample, and NaN is no sample for that.
+    ("TS.RANGE n 80 + AGGREGATION count 10 EMPTY", "90=0", "90=0"),
+    (
+        "TS.RANGE n - + AGGREGATION countall,last 10",
+        "70=1,1 90=1,NaN",
+        "70=1,1 90=1,1",
+    ),
+    // Without EMPTY, nothing is carried from before the range, in neither direction.
+    (
+        "TS.RANGE n 80 + AGGREGATION twa,last,countnan 10",
+        "90=NaN,NaN,1",
+        "90=NaN,NaN,1",
+    ),
+    (
+        "TS.REVRANGE n 80 + AGGREGATION twa,last,countnan 10",
+        "90=NaN,NaN,1",
+        "90=NaN,NaN,1",
+    ),
+    ("TS.RANGE k 73 + AGGREGATION avg 20 EMPTY", "", ""),
+];
+
 #[test]
 fn rows_are_those_of_the_version() {
     let server = Server::start();
     let mut client = filled(&server);
-    // The command, the answer of 1.12, and that of 8.10.
-    let exchanges = [
-        (
-            "TS.REVRANGE k - + AGGREGATION first,last 10",
-            "60=5,4 20=3,1",
-            "60=4,5 20=1,3",
-        ),
-        (
-            "TS.RANGE k - + AGGREGATION first,last 10",
-            "20=1,3 60=4,5",
-            "20=1,3 60=4,5",
-        ),
-        (
-            "TS.REVRANGE k - + AGGREGATION last 10 EMPTY",
-            "60=4 50=4 40=4 30=4 20=1",
-            "60=5 50=3 40=3 30=3 20=3",
-        ),
-        (
-            "TS.RANGE k 30 90 AGGREGATION last 10 EMPTY",
-            "60=5",
-            "30=3 40=3 50=3 60=5",
-        ),
-        (
-            "TS.REVRANGE k 30 90 AGGREGATION last 10 EMPTY",
-            "60=4",
-            "60=5 50=3 40=3 30=3",
-        ),
-        (
-            "TS.RANGE k 30 50 AGGREGATION sum 10 EMPTY",
-            "",
-            "30=0 40=0 50=0",
-        ),
-        (
-            "TS.REVRANGE k 0 50 AGGREGATION avg 10 EMPTY",
-            "20=2",
-            "50=NaN 40=NaN 30=NaN 20=2",
-        ),
-        (
-            "TS.RANGE k 30 50 FILTER_BY_VALUE 2 4 AGGREGATION count 10 EMPTY",
-            "",
-            "30=0 40=0 50=0",
-        ),
-        (
-            "TS.RANGE k 30 50 FILTER_BY_VALUE 4 9 AGGREGATION count 10 EMPTY",
-            "",
-            "",
-        ),
-        // Nothing follows the last sample, and NaN is no sample for that.
-        ("TS.RANGE n 80 + AGGREGATION count 10 EMPTY", "90=0", "90=0"),
-        (
-            "TS.RANGE n - + AGGREGATION countall,last 10",
-            "70=1,1 90=1,NaN",
-            "70=1,1 90=1,1",
-        ),
-        ("TS.RANGE k 73 + AGGREGATION avg 20 EMPTY", "", ""),
-    ];
     for (version, place) in [("1.12", 0), ("8.10", 1), ("default", 1)] {
         let chosen = client.ask(&format!("CLIENT TSVERSION {version}"));
         assert_eq!(chosen, "+OK\r\n");
-        for (line, old, new) in exchanges {
+        for &(line, old, new) in EXCHANGES {
             let expected = [old, new][place];
             assert_eq!(rows(&mut client, line), expected, "{line} as of {version}");
         }
