@@ -19,7 +19,8 @@ use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::rate::Rate;
 use crate::samples::{Cursor, Sample, Stop, Tally};
-use crate::series::{Rule, expire, touch};
+use crate::series::{self, Rule, Shape, expire, touch};
+use crate::value::value_text;
 use latewood_model::{Ignore, SeriesOptions};
 use latewood_rdb::{Entry, File, PayloadWriter, Series, SeriesReader};
 use redis::Pipeline;
@@ -38,7 +39,8 @@ const NAMES: usize = 100;
 /// A series that was sent.
 struct Sent {
     tally: Tally,
-    ignore: Ignore,
+    /// Its IGNORE rule alone.
+    shape: Shape,
     rules: Vec<Rule>,
     expires_at_ms: Option<i64>,
     agrees: bool,
@@ -266,7 +268,7 @@ impl Import<'_> {
                 let rules = series.rules.iter().map(rule).collect();
                 let sent = Sent {
                     tally,
-                    ignore: series.options.ignore,
+                    shape: ignoring(&series.options.ignore),
                     rules,
                     expires_at_ms,
                     agrees: false,
@@ -338,20 +340,10 @@ impl Import<'_> {
             }
         }
         for (key, sent) in series.iter().filter(|(_, sent)| sent.agrees) {
-            if sent.ignore != Ignore::default() {
-                let mut alter = redis::cmd("TS.ALTER");
-                let Ignore {
-                    max_time_diff_ms,
-                    max_value_diff,
-                } = sent.ignore;
-                alter
-                    .arg(key)
-                    .arg("IGNORE")
-                    .arg(max_time_diff_ms)
-                    .arg(max_value_diff);
-                if let Err(text) = self.target.ask(&alter)? {
-                    self.left.push(format!("{}: IGNORE: {text}", shown(key)));
-                }
+            if let Some(alter) = sent.shape.alter_ignore(key)
+                && let Err(text) = self.target.ask(&alter)?
+            {
+                self.left.push(format!("{}: IGNORE: {text}", shown(key)));
             }
             if let Some(at_ms) = sent.expires_at_ms {
                 match self.target.ask(&expire(key, at_ms))? {
@@ -415,6 +407,16 @@ fn visible_from(series: &Series) -> i64 {
 
 pub(crate) fn damaged(path: &str, key: &[u8], error: &latewood_rdb::Error) -> Error {
     Error::Failed(format!("{path}: the series {}: {error}", shown(key)))
+}
+
+fn ignoring(ignore: &Ignore) -> Shape {
+    Shape {
+        ignore: Some(series::Ignore {
+            max_time_diff_ms: i64::try_from(ignore.max_time_diff_ms).unwrap_or(i64::MAX),
+            max_value_diff: value_text(ignore.max_value_diff).into_bytes(),
+        }),
+        ..Shape::default()
+    }
 }
 
 fn rule(of: &latewood_rdb::Rule) -> Rule {

@@ -45,9 +45,13 @@ fn rules_go_on_where_the_source_left_them() {
         summary.contains("2 compaction rules, 1 expiries"),
         "{summary}"
     );
+    go_on_alike(&peer, &target);
+}
+
+/// Both have the same, and the buckets that were open close on both sides with all that was in them, and late
+/// samples are taken in.
+pub(super) fn go_on_alike(peer: &Peer, target: &Server) {
     assert_same(&contents(peer.address()), &contents(target.address()));
-    // The buckets that were open close on both sides with all that was in them, and late
-    // samples are taken in.
     for command in [
         "TS.ADD raw 5950 3",
         "TS.ADD raw 7400 1",
