@@ -154,8 +154,8 @@ pub struct RedisImport {
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
 
-    /// Copy from the snapshot that the source sends to a replica (PSYNC), then compare as without:
-    /// faster for many samples. Needs the right to PSYNC and REPLCONF; not with TLS.
+    /// Copy from the snapshot that the source sends to a replica (PSYNC), then compare as without.
+    /// Needs the right to PSYNC and REPLCONF; not with TLS.
     #[arg(long)]
     pub psync: bool,
 
