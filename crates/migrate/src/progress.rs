@@ -19,35 +19,25 @@ pub(crate) struct Progress {
 impl Progress {
     /// A bar for `total` samples; `None` if that is unknown.
     pub(crate) fn new(label: impl Into<String>, total: Option<u64>) -> Self {
-        let (bar, template) = match total {
-            Some(total) => (
-                ProgressBar::new(total),
-                "{msg} {bar:30} {human_pos}/{human_len} samples, {per_sec}, {eta} left",
-            ),
-            None => (
-                ProgressBar::new_spinner(),
-                "{msg} {spinner} {human_pos} samples, {per_sec}",
-            ),
-        };
-        Self::with(bar, template, label.into(), "samples")
+        let known = "{msg} {bar:30} {human_pos}/{human_len} samples, {per_sec}, {eta} left";
+        let unknown = "{msg} {spinner} {human_pos} samples, {per_sec}";
+        Self::of("samples", label.into(), total, [known, unknown])
     }
 
     /// Of bytes, towards a total that may be unknown.
     pub(crate) fn of_bytes(label: impl Into<String>, total: Option<u64>) -> Self {
-        let (bar, template) = match total {
-            Some(total) => (
-                ProgressBar::new(total),
-                "{msg} {bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left",
-            ),
-            None => (
-                ProgressBar::new_spinner(),
-                "{msg} {spinner} {bytes}, {bytes_per_sec}",
-            ),
-        };
-        Self::with(bar, template, label.into(), "bytes")
+        let known = "{msg} {bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
+        let unknown = "{msg} {spinner} {bytes}, {bytes_per_sec}";
+        Self::of("bytes", label.into(), total, [known, unknown])
     }
 
-    fn with(bar: ProgressBar, template: &str, label: String, unit: &'static str) -> Self {
+    /// With a template for a known total, and one for an unknown one.
+    fn of(unit: &'static str, label: String, total: Option<u64>, templates: [&str; 2]) -> Self {
+        let [known, unknown] = templates;
+        let (bar, template) = match total {
+            Some(total) => (ProgressBar::new(total), known),
+            None => (ProgressBar::new_spinner(), unknown),
+        };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

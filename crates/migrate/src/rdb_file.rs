@@ -132,7 +132,9 @@ impl Sending<'_> {
         *pipe = redis::pipe();
         let refused = answers.into_iter().find_map(std::result::Result::err);
         Ok(refused.map_or(Ok(()), |text| {
-            Err(format!("its first samples are there; then {text}"))
+            Err(format!(
+                "only a part of its samples is on the target: {text}"
+            ))
         }))
     }
 }
@@ -251,8 +253,7 @@ impl Import<'_> {
         let path = self.options.file.display().to_string();
         let (series, samples) = match file.series() {
             Err(latewood_rdb::Error::Limit(text)) => {
-                let line = format!("{}: not copied: {text}", shown(&key));
-                self.left.push(line);
+                self.refused(&key, &text);
                 return Ok(());
             }
             found => found.map_err(|error| damaged(&path, &key, &error))?,
@@ -275,11 +276,14 @@ impl Import<'_> {
                 };
                 self.series.insert(key, sent);
             }
-            Err(text) => self
-                .left
-                .push(format!("{}: not copied whole: {text}", shown(&key))),
+            Err(text) => self.refused(&key, &text),
         }
         Ok(())
+    }
+
+    fn refused(&mut self, key: &[u8], text: &str) {
+        self.left
+            .push(format!("{}: not copied: {text}", shown(key)));
     }
 
     /// Reads every series back.

@@ -31,7 +31,7 @@ const LENGTH_BITS: u32 = 6;
 /// Bytes of a chunk's data: twice what CHUNK_SIZE may be. Two bits may be a sample.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
 /// Bytes of a plain sample.
-const SAMPLE_BYTES: usize = 16;
+pub(crate) const SAMPLE_BYTES: usize = 16;
 
 /// Timestamps and values, ascending in time.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::bytes::Bytes;
-use crate::chunk::{Compressor, Samples, write_plain};
+use crate::chunk::{Compressor, SAMPLE_BYTES, Samples, write_plain};
 use crate::error::Error;
 use crate::file::{MODULE, name_of};
 use crate::module::{Fields, SERIES, Type};
@@ -19,8 +19,6 @@ const TAIL_BYTES: usize = 10;
 const RDB_VERSION: u16 = 9;
 /// The version of the module's format that is written: that of RedisTimeSeries 1.12.
 const SERIES_VERSION: u64 = 8;
-/// Bytes of a sample without compression.
-const SAMPLE_BYTES: usize = 16;
 
 /// Has `read` read the series of a payload: what it is, and its samples by a reader, chunk by chunk.
 /// Linear in the payload and the samples.

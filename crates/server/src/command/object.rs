@@ -41,7 +41,7 @@ const FREQUENCY: Fault = Fault::line(
      when switching between policies at runtime LRU and LFU data will take some time to adjust.",
 );
 const IDLE_TIME: Fault = Fault::line(
-    "ERR the time of the last access to a series is not tracked by Latewood: docs/compatibility.md",
+    "ERR the time of the last access to a series is not tracked by Latewood (docs/compatibility.md)",
 );
 
 fn is_there(call: &Call<'_>) -> bool {

@@ -83,7 +83,7 @@ fn a_file_becomes_the_series_that_it_was_made_of() {
         let (status, summary, _) = import(&file, &target, &[]);
         assert_eq!(status, Some(3), "{summary}");
         assert!(
-            summary.contains("room:1: not copied whole: the series exists on the target"),
+            summary.contains("room:1: not copied: the series exists on the target"),
             "{summary}"
         );
         let (status, summary, errors) = import(&file, &target, &["--overwrite"]);

@@ -281,7 +281,7 @@ fn objects_are_looked_at() {
     client.expect_errors(&[
         (
             "OBJECT IDLETIME a",
-            "ERR the time of the last access to a series is not tracked by Latewood: docs/compatibility.md",
+            "ERR the time of the last access to a series is not tracked by Latewood (docs/compatibility.md)",
         ),
         (
             "OBJECT ENCODING a b",

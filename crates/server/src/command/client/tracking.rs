@@ -10,7 +10,7 @@ use crate::command::fault::{Fault, SYNTAX};
 pub(super) fn tracking(call: &mut Call<'_>) -> Outcome {
     if call.args.is(2, "ON") {
         return Fault::refuse(
-            "ERR Latewood has no client-side caching: CLIENT TRACKING cannot be turned on: docs/compatibility.md",
+            "ERR Latewood has no client-side caching: CLIENT TRACKING cannot be turned on (docs/compatibility.md)",
         );
     }
     if !call.args.is(2, "OFF") || call.args.len() > 3 {
