@@ -103,6 +103,9 @@ pub struct SourceError(pub String);
 /// with any result.
 pub type Hold<'a> = dyn FnMut(usize) -> ControlFlow<()> + 'a;
 
+/// Spans of time to read, milliseconds, both ends included.
+pub type Spans<'a> = dyn Iterator<Item = (i64, i64)> + 'a;
+
 /// Takes the next samples of a series, ascending. After a `Break` the source ends at once, with any
 /// result.
 pub type Take<'a> = dyn FnMut(&[i64], &[f64]) -> ControlFlow<()> + 'a;
@@ -200,6 +203,23 @@ pub trait Source: Sync {
         take: &mut Take<'_>,
     ) -> Result<(), SourceError>;
 
+    /// As [`Source::read`] of several spans of one series, ascending and apart: a source need not find
+    /// what they share more than once. Those behind one that `take` ended are not asked for.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn read_spans(
+        &self,
+        handle: usize,
+        spans: &mut Spans<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        for (from_ms, to_ms) in spans {
+            self.read(handle, from_ms, to_ms, take)?;
+        }
+        Ok(())
+    }
+
     /// As [`Source::read`]. What the source knows of many samples without reading them it may show to
     /// `together`, and leaves them out if they are taken so.
     ///
@@ -265,6 +285,15 @@ impl<T: Source + ?Sized> Source for &T {
         take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
         (**self).read(handle, from_ms, to_ms, take)
+    }
+
+    fn read_spans(
+        &self,
+        handle: usize,
+        spans: &mut Spans<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        (**self).read_spans(handle, spans, take)
     }
 
     fn read_together(

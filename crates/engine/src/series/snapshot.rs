@@ -297,31 +297,24 @@ impl Snapshot {
         self.stored.is_none() && self.late.is_empty()
     }
 
-    /// Hands the samples of `from..=to` of a plain snapshot to `take`, the oldest first.
-    ///
-    /// # Errors
-    /// `Corrupt`.
-    pub(crate) fn pass(
-        &self,
-        from: Timestamp,
-        to: Timestamp,
-        take: &mut TakeSamples<'_>,
-    ) -> Result<()> {
-        let (from, to) = (from.max(self.from), to.min(self.to));
-        let mut frame = FRAME.take();
-        let passed = self.pass_chunks(from, to, &mut frame, take);
-        FRAME.set(frame);
-        if passed?.is_continue() {
-            // It is no error if no more samples are needed.
-            let _ = self.tail.pass(from, to, take);
+    /// Reads spans of a plain snapshot.
+    pub(crate) fn passage(&self) -> Passage<'_> {
+        Passage {
+            snapshot: self,
+            frame: FRAME.take(),
+            held: None,
         }
-        Ok(())
+    }
+
+    /// The chunks that reach into `from..=to`, and the place of the first.
+    fn chunks_of(&self, from: Timestamp, to: Timestamp) -> (usize, &[Arc<Chunk>]) {
+        let start = self.chunks.partition_point(|chunk| chunk.last() < from);
+        let end = self.chunks.partition_point(|chunk| chunk.first() <= to);
+        (start, &self.chunks[start..end.max(start)])
     }
 
     fn chunks_within(&self, from: Timestamp, to: Timestamp) -> &[Arc<Chunk>] {
-        let start = self.chunks.partition_point(|chunk| chunk.last() < from);
-        let end = self.chunks.partition_point(|chunk| chunk.first() <= to);
-        &self.chunks[start..end.max(start)]
+        self.chunks_of(from, to).1
     }
 
     /// Whether a frame of a plain snapshot lies in `from..=to` with all its samples.
@@ -337,26 +330,57 @@ impl Snapshot {
             end > 0 && begins(end - 1)
         })
     }
+}
 
-    fn pass_chunks(
-        &self,
+/// Reads spans of a plain snapshot, one after another.
+pub(crate) struct Passage<'a> {
+    snapshot: &'a Snapshot,
+    /// The samples of the frame that is `held`: what the next span begins with, often.
+    frame: Tail,
+    /// Its chunk, and its number there.
+    held: Option<(usize, usize)>,
+}
+
+impl Drop for Passage<'_> {
+    fn drop(&mut self) {
+        FRAME.set(std::mem::take(&mut self.frame));
+    }
+}
+
+impl Passage<'_> {
+    /// Hands the samples of `from..=to` to `take`, the oldest first.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn pass(
+        &mut self,
         from: Timestamp,
         to: Timestamp,
-        frame: &mut Tail,
         take: &mut TakeSamples<'_>,
     ) -> Result<ControlFlow<()>> {
-        for chunk in self.chunks_within(from, to) {
+        let snapshot = self.snapshot;
+        let (from, to) = (from.max(snapshot.from), to.min(snapshot.to));
+        let (start, chunks) = snapshot.chunks_of(from, to);
+        for (chunk, at) in chunks.iter().zip(start..) {
             for index in chunk.frame_at(from).unwrap_or(0)..chunk.frames_to(to) {
-                frame.timestamps.clear();
-                frame.values.clear();
-                let coded = chunk.frame(index)?;
-                let decoded = coded.decode(&mut frame.timestamps, &mut frame.values);
-                decoded.map_err(damaged)?;
-                if frame.pass(from, to, take).is_break() {
+                if self.held != Some((at, index)) {
+                    self.decode(chunk, index)?;
+                    self.held = Some((at, index));
+                }
+                if self.frame.pass(from, to, take).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(snapshot.tail.pass(from, to, take))
+    }
+
+    fn decode(&mut self, chunk: &Chunk, index: usize) -> Result<()> {
+        self.held = None;
+        let Tail { timestamps, values } = &mut self.frame;
+        timestamps.clear();
+        values.clear();
+        let decoded = chunk.frame(index)?.decode(timestamps, values);
+        decoded.map_err(damaged)
     }
 }

@@ -274,15 +274,22 @@ impl<'a> Context<'a> {
         into: &mut Samples,
     ) -> Result<()> {
         into.clear();
-        for (at, (from_ms, to_ms)) in ranges.enumerate() {
+        let ends: Cell<Result<()>> = Cell::new(Ok(()));
+        let spans = ranges.enumerate().map_while(|(at, span_ms)| {
             // Of ranges without samples nobody else asks.
-            if at % RANGES_UNCHECKED == 0 {
-                self.source.check()?;
+            if at % RANGES_UNCHECKED == 0
+                && let Err(interrupt) = self.source.check()
+            {
+                ends.set(Err(interrupt.into()));
+                return None;
             }
-            if from_ms <= to_ms {
-                self.read_into(into, |take| self.source.read(handle, from_ms, to_ms, take))?;
-            }
-        }
+            Some(span_ms)
+        });
+        let mut spans = spans.filter(|(from_ms, to_ms)| from_ms <= to_ms);
+        self.read_into(into, |take| {
+            self.source.read_spans(handle, &mut spans, take)
+        })?;
+        ends.into_inner()?;
         self.count_read(into.timestamps.len() as u64, 0);
         Ok(())
     }
@@ -309,8 +316,13 @@ impl<'a> Context<'a> {
         read: impl FnOnce(&mut Take<'_>) -> Result<(), SourceError>,
     ) -> Result<()> {
         let mut kept = Ok(());
-        let read =
-            read(&mut |timestamps, values| flow(self.keep(timestamps, values, into), &mut kept));
+        let read = read(&mut |timestamps, values| {
+            // One span after that which ended it is no reason to go on.
+            if kept.is_err() {
+                return ControlFlow::Break(());
+            }
+            flow(self.keep(timestamps, values, into), &mut kept)
+        });
         self.unless_ended(read, kept)
     }
 

@@ -14,7 +14,7 @@ use crate::exec::plan::Planner;
 use crate::exec::{Context, Node, Result};
 use crate::labels::METRIC;
 use crate::source::{
-    Found, Hold, Interrupt, Matcher, Selection, Source, SourceError, Take, TakeTogether,
+    Found, Hold, Interrupt, Matcher, Selection, Source, SourceError, Spans, Take, TakeTogether,
 };
 use crate::tree::{Aggregate, Expr, Type};
 use latewood_wire::selector::Test;
@@ -164,6 +164,15 @@ impl Source for Turn<'_> {
         take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
         self.source.read(handle, from_ms, to_ms, take)
+    }
+
+    fn read_spans(
+        &self,
+        handle: usize,
+        spans: &mut Spans<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        self.source.read_spans(handle, spans, take)
     }
 
     fn read_together(

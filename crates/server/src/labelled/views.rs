@@ -13,11 +13,12 @@ use latewood_engine::{
     BatchStats, Doubt, DoubtKind, Error, RangeQuery, SeriesRef, SeriesView, Sink, View,
 };
 use latewood_promql::source::{
-    Found, Hold, Interrupt, Matcher, Selection, Source, SourceError, Take, TakeSome, TakeTogether,
-    Together,
+    Found, Hold, Interrupt, Matcher, Selection, Source, SourceError, Spans, Take, TakeSome,
+    TakeTogether, Together,
 };
 use parking_lot::{Mutex, RwLock};
 use std::cell::Cell;
+use std::iter::once;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -194,11 +195,11 @@ impl<R: Reader> Views<R> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Reads a series; `together` takes what it can of statistics.
-    fn read_span(
+    /// Reads spans of a series; `together` takes what it can of statistics.
+    fn read_series(
         &self,
         handle: usize,
-        span_ms: (i64, i64),
+        spans_ms: &mut Spans<'_>,
         together: Option<&mut TakeTogether<'_>>,
         take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
@@ -215,7 +216,7 @@ impl<R: Reader> Views<R> {
             is_first: Cell::new(true),
             has_ended: Cell::new(false),
         };
-        let read = held.view.samples_in(span_ms, takes_stats, &mut rows);
+        let read = held.view.samples_in(spans_ms, takes_stats, &mut rows);
         read.map_err(|error| self.reader.failed(&error, &held.key))?;
         // One that ended early must not pass for a shorter series.
         if rows.has_ended.get() {
@@ -340,7 +341,16 @@ impl<R: Reader> Source for Views<R> {
         to_ms: i64,
         take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
-        self.read_span(handle, (from_ms, to_ms), None, take)
+        self.read_spans(handle, &mut once((from_ms, to_ms)), take)
+    }
+
+    fn read_spans(
+        &self,
+        handle: usize,
+        spans: &mut Spans<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        self.read_series(handle, spans, None, take)
     }
 
     fn read_together(
@@ -350,7 +360,7 @@ impl<R: Reader> Source for Views<R> {
         together: &mut TakeTogether<'_>,
         take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
-        self.read_span(handle, span_ms, Some(together), take)
+        self.read_series(handle, &mut once(span_ms), Some(together), take)
     }
 
     fn late(&self, handle: usize) -> u64 {

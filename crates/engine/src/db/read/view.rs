@@ -152,33 +152,43 @@ impl View {
         run(&clipped, neighbours, &mut source, sink)
     }
 
-    /// Hands the samples of `from..=to` to `sink`, the oldest first, as [`View::run`] does for a query
-    /// of that span alone. Where nothing has to be merged, nothing of the view is copied, unless
-    /// the sink takes statistics and there are some.
+    /// Hands the samples of `spans`, ends included, ascending and apart, to `sink`, the oldest first, as
+    /// [`View::run`] does for queries of those spans alone. Where nothing has to be merged, nothing of
+    /// the view is copied, and what two spans share is decoded once, unless the sink takes statistics and
+    /// there are some.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
     pub fn samples_in(
         &self,
-        (from, to): (Timestamp, Timestamp),
+        spans: &mut dyn Iterator<Item = (Timestamp, Timestamp)>,
         takes_stats: bool,
         sink: &mut dyn Sink,
     ) -> Result<()> {
-        let gains = takes_stats && self.snapshot.has_frame_within(from, to);
-        if !gains && self.fault.is_none() && self.snapshot.is_plain() {
-            return self.snapshot.pass(from, to, &mut |timestamps, values| {
-                if sink.is_cancelled() {
-                    return ControlFlow::Break(());
+        let is_plain = self.fault.is_none() && self.snapshot.is_plain();
+        let mut passage = self.snapshot.passage();
+        for (from, to) in spans {
+            let gains = takes_stats && self.snapshot.has_frame_within(from, to);
+            if is_plain && !gains {
+                let passed = passage.pass(from, to, &mut |timestamps, values| {
+                    if sink.is_cancelled() {
+                        return ControlFlow::Break(());
+                    }
+                    sink.rows(timestamps, values, 1)
+                });
+                if passed?.is_break() {
+                    break;
                 }
-                sink.rows(timestamps, values, 1)
-            });
+                continue;
+            }
+            let query = RangeQuery {
+                from,
+                to,
+                ..RangeQuery::default()
+            };
+            self.narrow(from, to).run(&query, sink)?;
         }
-        let query = RangeQuery {
-            from,
-            to,
-            ..RangeQuery::default()
-        };
-        self.narrow(from, to).run(&query, sink)
+        Ok(())
     }
 
     /// Late samples and deletions in memory that a read of the view merges.

@@ -2,7 +2,7 @@
 //! better than what is left gives. Tested by `super::tests`.
 
 use crate::labelled::{Reader, Views};
-use latewood_promql::source::{Found, Hold, Interrupt, Matcher, Source, SourceError, Take};
+use latewood_promql::source::{Found, Hold, Interrupt, Matcher, Source, SourceError, Spans, Take};
 use parking_lot::Mutex;
 
 /// A source that tells of damage when it goes.
@@ -39,6 +39,15 @@ impl<R: Reader> Source for Sound<'_, R> {
         take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
         self.views.read(handle, from_ms, to_ms, take)
+    }
+
+    fn read_spans(
+        &self,
+        handle: usize,
+        spans: &mut Spans<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        self.views.read_spans(handle, spans, take)
     }
 
     fn late(&self, handle: usize) -> u64 {
