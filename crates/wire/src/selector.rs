@@ -15,7 +15,9 @@ mod tests;
 
 use crate::series_name::METRIC;
 use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Bytes of a selector.
@@ -163,28 +165,22 @@ impl Patterns {
 
 /// Compiles a regular expression; with the bytes it may take.
 fn program(text: &str) -> Result<(Regex, usize), SelectorError> {
-    let build = |text: &str, step: usize, cache: usize| {
-        let mut builder = RegexBuilder::new(text);
-        builder.size_limit(step).dfa_size_limit(cache);
-        builder.build()
-    };
-    let (mut result, mut took) = (Err(regex::Error::CompiledTooBig(0)), 0);
+    // The last line is the message; those before it show the position.
+    let refused =
+        |error: &dyn fmt::Display| bad(text, error.to_string().lines().last().unwrap_or(""));
+    // On its own first: `a)(b` would be valid inside the parentheses below.
+    let parsed = ParserBuilder::new().utf8(false).build().parse(text);
+    parsed.map_err(|error| refused(&error))?;
     for step in COMPILED_BYTES {
         let cache = (4 * step).clamp(CACHE_BYTES.0, CACHE_BYTES.1);
-        took = step + cache;
-        // On its own first: `a)(b` would be valid inside the parentheses below.
-        result =
-            build(text, step, cache).and_then(|_| build(&format!("^(?s:{text})$"), step, cache));
-        if !matches!(result, Err(regex::Error::CompiledTooBig(_))) {
-            break;
+        let mut builder = RegexBuilder::new(&format!("^(?s:{text})$"));
+        match builder.size_limit(step).dfa_size_limit(cache).build() {
+            Ok(regex) => return Ok((regex, step + cache)),
+            Err(regex::Error::CompiledTooBig(_)) => {}
+            Err(error) => return Err(refused(&error)),
         }
     }
-    match result {
-        Ok(regex) => Ok((regex, took)),
-        Err(regex::Error::CompiledTooBig(_)) => Err(bad(text, "too large")),
-        // The last line is the message; those before it show the position.
-        Err(error) => Err(bad(text, error.to_string().lines().last().unwrap_or(""))),
-    }
+    Err(bad(text, "too large"))
 }
 
 fn bad(text: &str, why: &str) -> SelectorError {

@@ -12,6 +12,14 @@ const TASK_COLUMNS_MAX: usize = 64;
 /// Most columns that are computed at a time.
 const CHUNK_COLUMNS: usize = 1024;
 
+/// What a column costs beside its steps, in steps: finding its samples.
+const COLUMN_STEPS: usize = 32;
+
+/// Whether so many columns are not worth waking another thread.
+pub(crate) fn is_small(columns: usize, steps: usize) -> bool {
+    columns.saturating_mul(steps + COLUMN_STEPS) <= TASK_STEPS
+}
+
 /// How many columns of `steps` steps are computed at a time, at most.
 pub(crate) fn chunk_len(steps: usize) -> usize {
     let least = rayon::current_num_threads() * 2;
@@ -35,14 +43,18 @@ pub(crate) fn for_columns(
     let mut chunks = wanted.chunks(chunk.max(1));
     let result = chunks.try_for_each(|wanted| {
         let columns = &mut columns[..wanted.len()];
-        ctx.apart(|| {
-            let tasks = columns.par_chunks_mut(task).zip(wanted.par_chunks(task));
-            tasks.try_for_each(|(columns, wanted)| {
-                ctx.work(|work| {
-                    let mut each = columns.iter_mut().zip(wanted);
-                    each.try_for_each(|(column, at)| input.column(*at, work, column))
-                })
+        let compute = |columns: &mut [Column], wanted: &[usize]| {
+            ctx.work(|work| {
+                let mut each = columns.iter_mut().zip(wanted);
+                each.try_for_each(|(column, at)| input.column(*at, work, column))
             })
+        };
+        ctx.apart(|| {
+            if is_small(wanted.len(), steps) {
+                return compute(columns, wanted);
+            }
+            let tasks = columns.par_chunks_mut(task).zip(wanted.par_chunks(task));
+            tasks.try_for_each(|(columns, wanted)| compute(columns, wanted))
         })?;
         ctx.source.check()?;
         take(wanted, columns)

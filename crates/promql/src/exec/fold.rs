@@ -4,7 +4,7 @@
 //! its own groups or steps, so that a result does not depend on the number of threads.
 
 use crate::column::Column;
-use crate::exec::chunks::for_columns;
+use crate::exec::chunks::{for_columns, is_small};
 use crate::exec::grouping::Groups;
 use crate::exec::{Context, Node, Result};
 use rayon::prelude::*;
@@ -84,7 +84,14 @@ pub(crate) fn fold_more<S: Clone + Send + Sync>(
         }
         fresh.sort_unstable();
         order.extend(fresh.into_iter().map(|(_, group)| group));
-        ctx.apart(|| tasks.par_iter_mut().for_each(|task| task.run(add, ctx)));
+        ctx.apart(|| {
+            let each = |task: &mut Task<'_, S>| task.run(add, ctx);
+            if is_small(wanted.len(), steps) {
+                tasks.iter_mut().for_each(each);
+            } else {
+                tasks.par_iter_mut().for_each(each);
+            }
+        });
         for task in tasks {
             states[task.group] = task.states;
         }

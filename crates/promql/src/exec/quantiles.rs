@@ -1,7 +1,7 @@
 //! The aggregation `quantile`: it needs all values of a group at once.
 
 use crate::column::Column;
-use crate::exec::chunks::for_columns;
+use crate::exec::chunks::{for_columns, is_small};
 use crate::exec::grouping::Grouping;
 use crate::exec::param::Param;
 use crate::exec::quantile::quantile;
@@ -99,15 +99,21 @@ pub(crate) fn quantiles(
             (group, columns)
         });
         let parts: Vec<(usize, &[Column])> = parts.collect();
-        let quantiles = parts.par_iter().filter_map(|(group, columns)| {
+        let each = |(group, columns): &(usize, &[Column])| {
             let first = columns.iter().position(|column| !column.is_empty())?;
             Some(of_columns(columns, steps, param, ctx).map(|column| Made {
                 group: *group,
                 first: groups.members[*group][first],
                 column,
             }))
-        });
-        made.extend(ctx.apart(|| quantiles.collect::<Result<Vec<Made>>>())?);
+        };
+        made.extend(ctx.apart(|| {
+            if is_small(wanted.len(), steps) {
+                parts.iter().filter_map(each).collect::<Result<Vec<Made>>>()
+            } else {
+                parts.par_iter().filter_map(each).collect()
+            }
+        })?);
         ctx.release(bytes);
     }
     made.sort_by_key(|made| made.first);
