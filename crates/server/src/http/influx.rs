@@ -1,4 +1,4 @@
-//! InfluxDB's writes: `POST /write` of version 1, `POST /api/v2/write` of 2.
+//! InfluxDB's writes: `POST /write` of version 1, `POST /api/v2/write` of 2, `POST /api/v3/write_lp` of 3.
 
 use super::answer::{Answer, json_text};
 use super::body::{BODY_TIME_MAX, Received, receive};
@@ -24,6 +24,8 @@ struct Write {
     precision: Precision,
     /// Name and value of the label for the database, where one is wanted.
     label: Option<(String, String)>,
+    /// An answer about refused lines also has them as version 3 does.
+    is_v3: bool,
 }
 
 /// `POST /write`. `rp` and `consistency` mean nothing here.
@@ -35,8 +37,9 @@ pub(super) async fn write_v1(
 ) -> Result<Response, Answer> {
     let first = |name| first(query.as_deref(), name);
     let write = Write {
-        precision: precision(first("precision").as_deref())?,
+        precision: precision(first("precision"))?,
         label: label(&context, first("db")),
+        is_v3: false,
     };
     let (user, password) = (first("u"), first("p"));
     let given = (user.as_deref(), password.as_deref());
@@ -52,8 +55,44 @@ pub(super) async fn write_v2(
 ) -> Result<Response, Answer> {
     let first = |name| first(query.as_deref(), name);
     let write = Write {
-        precision: precision(first("precision").as_deref())?,
+        precision: precision(first("precision"))?,
         label: label(&context, first("bucket")),
+        is_v3: false,
+    };
+    take(context, write, headers, (None, None), body).await
+}
+
+/// `POST /api/v3/write_lp`. `no_sync` means nothing here: writes are acknowledged as `--durability` says.
+pub(super) async fn write_v3(
+    Sending(context): Sending,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer> {
+    let first = |name| first(query.as_deref(), name);
+    let unit = first("precision").unwrap_or_default();
+    let precision = Precision::parse_v3(&unit).ok_or_else(|| {
+        Answer::bad(format!(
+            "invalid precision {unit:?} (use auto, ns, us, ms, s, nanosecond, microsecond, millisecond \
+             or second)"
+        ))
+    })?;
+    match first("accept_partial").as_deref() {
+        None | Some("true") => {}
+        Some("false") => {
+            let text =
+                "accept_partial=false is not supported: the valid lines of a request are stored";
+            return Err(Answer::bad(text));
+        }
+        Some(other) => {
+            let text = format!("invalid accept_partial {other:?} (use true)");
+            return Err(Answer::bad(text));
+        }
+    }
+    let write = Write {
+        precision,
+        label: label(&context, first("db")),
+        is_v3: true,
     };
     take(context, write, headers, (None, None), body).await
 }
@@ -106,7 +145,7 @@ async fn take(
     body: Body,
 ) -> Result<Response, Answer> {
     let (user, received) = receive(&context, &headers, given, body).await?;
-    let worker = context.clone();
+    let (worker, is_v3) = (context.clone(), write.is_v3);
     let (report, whole) = context
         .block_in(&context.work.writers, move || {
             decode(&worker, &user, write, &received)
@@ -115,7 +154,7 @@ async fn take(
     match whole {
         // What came before the damage is kept, as far as it is whole lines.
         Err(broken) => Err(broken.behind(&report)),
-        Ok(()) => Ok(answer(&report)),
+        Ok(()) => Ok(answer(&report, is_v3)),
     }
 }
 
@@ -141,12 +180,12 @@ fn decode(
 }
 
 /// The answer to a body that was read to its end.
-fn answer(report: &Report) -> Response {
+fn answer(report: &Report, is_v3: bool) -> Response {
     if let Some(answer) = Answer::failed(report) {
         return answer.into_response();
     }
     if report.refused() > 0 {
-        return refused(report);
+        return refused(report, is_v3);
     }
     match report.texts {
         0 => StatusCode::NO_CONTENT.into_response(),
@@ -159,7 +198,7 @@ fn answer(report: &Report) -> Response {
 
 /// 400 that names lines and counts what was dropped: lines, and refusals, of which a line can have
 /// one for each field.
-fn refused(report: &Report) -> Response {
+fn refused(report: &Report, is_v3: bool) -> Response {
     let first = report.told(LINES_TOLD_MAX);
     let told: Vec<_> = first
         .iter()
@@ -187,16 +226,22 @@ fn refused(report: &Report) -> Response {
         .iter()
         .map(|line| json!({"line": line.number, "error": line.text}))
         .collect();
-    let body = json!({
+    let mut body = json!({
         "code": code, "message": text, "error": text, "line": line, "lines": lines,
         "dropped": dropped, "refused": report.refused(),
     });
+    if is_v3 {
+        let data = first
+            .iter()
+            .map(|line| json!({"line_number": line.number, "error_message": line.text}));
+        body["data"] = data.collect();
+    }
     (status, json_text(&body)).into_response()
 }
 
-fn precision(name: Option<&str>) -> Result<Precision, Answer> {
+fn precision(name: Option<String>) -> Result<Precision, Answer> {
     let name = name.unwrap_or_default();
-    Precision::parse(name).ok_or_else(|| {
+    Precision::parse(&name).ok_or_else(|| {
         Answer::bad(format!(
             "invalid precision {name:?} (use n, ns, u, us, ms, s, m or h)"
         ))

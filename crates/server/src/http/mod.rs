@@ -179,6 +179,7 @@ fn write_routes(context: &Context) -> Router<Context> {
     Router::new()
         .route("/write", post(influx::write_v1))
         .route("/api/v2/write", post(influx::write_v2))
+        .route("/api/v3/write_lp", post(influx::write_v3))
         .route("/api/put", post(opentsdb::put))
         .route("/api/v1/write", post(prometheus::write))
         .route("/api/v1/import", post(prometheus::import_lines))

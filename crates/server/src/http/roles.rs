@@ -161,6 +161,7 @@ fn every_way_to_write_goes_on() {
     for path in [
         "/write",
         "/api/v2/write",
+        "/api/v3/write_lp",
         "/api/put",
         "/api/v1/write",
         "/api/v1/import/prometheus",

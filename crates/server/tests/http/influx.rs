@@ -29,6 +29,50 @@ fn lines_become_series_that_the_redis_side_reads() {
 }
 
 #[test]
+fn the_unit_of_version_3_is_guessed_or_said() {
+    let server = server(&["--influx-db-label", "db"]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    for (at, time) in [
+        "1700000000",
+        "1700000001000",
+        "1700000002000000",
+        "1700000003000000000",
+        "-4999999999",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let line = format!("m v={at} {time}\n");
+        let answer = http.post("/api/v3/write_lp?db=a&no_sync=true", line.as_bytes());
+        let status = if *time == "-4999999999" { 400 } else { 204 };
+        assert_eq!(answer.status, status, "{time}: {}", answer.text());
+    }
+    let path = "/api/v3/write_lp?db=a&accept_partial=true&precision=millisecond";
+    assert_eq!(http.post(path, b"m v=9 1700000004000\n").status, 204);
+    assert_eq!(
+        redis.ask("TS.RANGE m_v{db=\"a\"} - +"),
+        "*5\r\n*2\r\n:1700000000000\r\n+0\r\n*2\r\n:1700000001000\r\n+1\r\n\
+         *2\r\n:1700000002000\r\n+2\r\n*2\r\n:1700000003000\r\n+3\r\n\
+         *2\r\n:1700000004000\r\n+9\r\n"
+    );
+    for (parameter, told) in [
+        ("precision=h", "invalid precision"),
+        ("accept_partial=false", "not supported"),
+        ("accept_partial=2", "invalid accept_partial"),
+    ] {
+        let answer = http.post(&format!("/api/v3/write_lp?{parameter}"), b"m v=1 1\n");
+        assert_eq!(answer.status, 400, "{parameter}");
+        assert!(answer.text().contains(told), "{}", answer.text());
+    }
+    let answer = http.post("/api/v3/write_lp", b"m v=1 1\nm v=x 1\n");
+    assert_eq!(answer.status, 400);
+    let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(body["data"][0]["line_number"], 2);
+    let why = body["data"][0]["error_message"].as_str().unwrap();
+    assert!(why.contains("invalid field value"), "{why}");
+}
+
+#[test]
 fn good_lines_are_kept_and_bad_ones_named() {
     let server = server(&[]);
     let (mut http, mut redis) = (Http::to(server.http()), server.client());

@@ -13,6 +13,7 @@ fn writes() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     vec![
         ("/write", "", b"m v=1 1000000\n".to_vec()),
         ("/api/v2/write", "", b"m v=1 1000000\n".to_vec()),
+        ("/api/v3/write_lp", "", b"m v=1 1\n".to_vec()),
         (
             "/api/put",
             json,

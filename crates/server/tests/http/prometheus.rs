@@ -291,6 +291,7 @@ fn parameters_that_would_change_what_is_meant_are_refused() {
     for path in [
         "/write?db=a&extra_label=job=x",
         "/api/v2/write?extra_label=job=x",
+        "/api/v3/write_lp?extra_label=job=x",
         "/api/v1/write?extra_label=job=x",
         "/api/v1/import?extra_label=job%3Dx",
         "/api/v1/import/prometheus?extra_label=job=x",

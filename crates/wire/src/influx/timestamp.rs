@@ -21,11 +21,35 @@ named! {
         Minutes => "m",
         /// `h`: hours.
         Hours => "h",
+        /// `auto`, of version 3: from the size of each number.
+        Auto => "auto",
     }
 }
 
 impl Precision {
-    /// Parses a unit as InfluxDB's clients spell it.
+    /// Parses a unit as the write API of version 3 has it, where `auto` is the default.
+    pub fn parse_v3(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" | "" => Self::Auto,
+            "ns" | "nanosecond" => Self::Nanoseconds,
+            "us" | "microsecond" => Self::Microseconds,
+            "ms" | "millisecond" => Self::Milliseconds,
+            "s" | "second" => Self::Seconds,
+            _ => return None,
+        })
+    }
+
+    /// The unit of a number of unknown unit, by its size, as InfluxDB 3: 5e9 s is the year 2128.
+    fn guessed(number: i64) -> Self {
+        match number.unsigned_abs() / 1_000_000_000 {
+            0..5 => Self::Seconds,
+            5..5_000 => Self::Milliseconds,
+            5_000..5_000_000 => Self::Microseconds,
+            _ => Self::Nanoseconds,
+        }
+    }
+
+    /// Parses a unit as InfluxDB's clients of versions 1 and 2 spell it.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "ns" | "n" | "" => Self::Nanoseconds,
@@ -38,7 +62,6 @@ impl Precision {
         })
     }
 
-    #[inline]
     fn moment(self, number: i64) -> Option<Moment> {
         let (ms, rest) = match self {
             Self::Nanoseconds => (number.div_euclid(1_000_000), number.rem_euclid(1_000_000)),
@@ -47,6 +70,7 @@ impl Precision {
             Self::Seconds => (number.checked_mul(1000)?, 0),
             Self::Minutes => (number.checked_mul(60_000)?, 0),
             Self::Hours => (number.checked_mul(3_600_000)?, 0),
+            Self::Auto => return Self::guessed(number).moment(number),
         };
         let is_rounded = rest != 0;
         Some(Moment { ms, is_rounded })
