@@ -154,8 +154,8 @@ pub struct RedisImport {
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
 
-    /// Copy from the snapshot that the source sends to a replica (PSYNC), then compare as without.
-    /// Needs the right to PSYNC and REPLCONF; not with TLS.
+    /// Copy from the snapshot that the source sends to a replica (PSYNC), with --follow then the
+    /// commands behind it, and compare as without. Needs the right to PSYNC and REPLCONF.
     #[arg(long)]
     pub psync: bool,
 

@@ -7,13 +7,12 @@ use crate::args::Login;
 use crate::error::{Error, Result};
 use crate::other_port;
 use crate::value::parse_value;
-use latewood_tls::{ClientOptions, install_provider, with_hint};
+use latewood_tls::{ClientOptions, Duplex, install_provider, with_hint};
 use redis::{
     Client, ClientTlsConfig, Cmd, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
     Pipeline, TlsCertificates, Value,
 };
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -22,9 +21,8 @@ const PORT_DEFAULT: u16 = 6379;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// Timeout of a reply; a page of a very long series is the slowest.
 const REPLY_PATIENCE: Duration = Duration::from_secs(60);
-
-/// Time that a primary may take until it sends more of a snapshot.
-const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(300);
+/// Time that a read without a protocol waits.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// A reply: a value, or the text of an error.
 pub(crate) type Answer = std::result::Result<Value, String>;
@@ -307,40 +305,42 @@ fn client(
     client.map_err(|error| error.to_string())
 }
 
-/// A connection without a protocol.
-pub(crate) trait Channel: Read + Write {}
-
-impl<T: Read + Write> Channel for T {}
-
-/// Connects to a server without TLS.
+/// Connects to a server, without a word of the protocol. A read that gets nothing for a while fails:
+/// [`is_silence`].
 ///
 /// # Errors
-/// When no server listens, or the address asks for TLS.
-pub(crate) fn channel(name: &str, address: &str, tls: &ClientOptions) -> Result<Box<dyn Channel>> {
+/// When no server listens, or it does not agree on keys.
+pub(crate) fn channel(name: &str, address: &str, tls: &ClientOptions) -> Result<Box<dyn Duplex>> {
     let failed = |reason: String| Error::Connect {
         server: name.to_owned(),
         reason,
     };
     let (address, is_tls) = tls.split(address).map_err(failed)?;
-    let stream: Box<dyn Channel> = match parse_address(address, is_tls).map_err(failed)? {
-        ConnectionAddr::Tcp(host, port) => {
-            let stream = TcpStream::connect((host.as_str(), port));
-            let stream = stream.map_err(|error| failed(error.to_string()))?;
-            let timeout = stream.set_read_timeout(Some(SNAPSHOT_PATIENCE));
-            timeout.map_err(|error| failed(error.to_string()))?;
-            Box::new(stream)
+    let stream = match parse_address(address, is_tls).map_err(failed)? {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            let host = if host.contains(':') {
+                format!("[{host}]")
+            } else {
+                host
+            };
+            let connector = tls.connector(is_tls).map_err(failed)?;
+            connector.connect(&format!("{host}:{port}"), Some(SILENCE))
         }
-        ConnectionAddr::Unix(path) => {
-            let stream = UnixStream::connect(path);
-            Box::new(stream.map_err(|error| failed(error.to_string()))?)
-        }
-        _ => {
-            return Err(failed(
-                "a snapshot by replication is not read with TLS".to_owned(),
-            ));
-        }
+        ConnectionAddr::Unix(path) => UnixStream::connect(path).and_then(|stream| {
+            stream.set_read_timeout(Some(SILENCE))?;
+            Ok(Box::new(stream) as Box<dyn Duplex>)
+        }),
+        _ => return Err(failed("unknown form of address".to_owned())),
     };
-    Ok(stream)
+    stream.map_err(|error| failed(error.to_string()))
+}
+
+/// Whether a read failed since nothing came.
+pub(crate) fn is_silence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+    )
 }
 
 fn speaks_otherwise(place: &ConnectionAddr) -> Option<String> {

@@ -38,6 +38,10 @@ impl<R: Read> Bytes<R> {
         }
     }
 
+    pub(crate) fn into_inner(self) -> R {
+        self.inner
+    }
+
     /// How many bytes were read.
     pub(crate) fn at(&self) -> u64 {
         self.at

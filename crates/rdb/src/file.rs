@@ -90,6 +90,11 @@ impl<R: Read> File<R> {
         })
     }
 
+    /// What it reads from, at the first byte that it has not read.
+    pub fn into_inner(self) -> R {
+        self.bytes.into_inner()
+    }
+
     /// How many bytes were read.
     pub fn at(&self) -> u64 {
         self.bytes.at()

@@ -34,7 +34,12 @@ pub(crate) struct Differences {
 
 impl Differences {
     pub(crate) fn none(&self) -> bool {
-        self.missing + self.other_value + self.extra == 0 && self.refused.is_none()
+        self.samples() == 0 && self.refused.is_none()
+    }
+
+    /// Samples that differed.
+    pub(crate) fn samples(&self) -> u64 {
+        self.missing + self.other_value + self.extra
     }
 }
 
@@ -63,6 +68,8 @@ pub(crate) enum Begin {
     Fresh,
     /// Both sides from this timestamp on.
     At(i64),
+    /// The same, and on the target no further than on the source.
+    Part(i64),
 }
 
 /// Pending commands to the target.
@@ -127,7 +134,7 @@ impl Import<'_> {
     ) -> std::result::Result<Compared, Stop> {
         let (start, mut theirs) = match begin {
             Begin::Fresh => (0, Cursor::empty()),
-            Begin::At(start) => (start, Cursor::new(key, start, end)),
+            Begin::At(start) | Begin::Part(start) => (start, Cursor::new(key, start, end)),
         };
         let mut ours = Cursor::new(key, start, end);
         let mut writes = Writes::new();

@@ -1,7 +1,8 @@
 //! `latewood import redis`: copies a live server's series and proves that both sides agree.
 //!
 //! 1. Copy: every series is created on the target and filled in ascending order, or with `--psync`
-//!    from the snapshot that the source sends to a replica.
+//!    from the snapshot that the source sends to a replica. With `--follow`, the target follows its
+//!    commands from there on.
 //! 2. Compare: every series is read on both sides, counted, checksummed and repaired. This finds
 //!    writes to the source since the copy; series that differed are compared again, up to
 //!    `--passes` times, with `--follow` until a whole pass finds no difference.
@@ -15,9 +16,12 @@
 
 mod compare;
 mod finish;
+mod follow;
+mod replica;
 mod report;
 mod snapshot;
 mod state;
+mod touched;
 
 use crate::args::RedisImport;
 use crate::connect::{Link, integer, is_about_the_key, items};
@@ -29,6 +33,8 @@ use crate::rate::Rate;
 use crate::samples::Stop;
 use crate::series::{Info, Rule, Shape};
 use compare::{Begin, Compared, Differences};
+use follow::Followed;
+use replica::Commands;
 use state::{State, Step};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -113,8 +119,8 @@ pub(crate) fn run(options: &RedisImport) -> Result<Outcome> {
     };
     import.check_ends()?;
     let keys = Keys::walk(&mut import.source, &options.pattern)?;
-    import.copy(&keys)?;
-    import.agree(&keys)?;
+    let commands = import.copy(&keys)?;
+    import.agree(&keys, commands)?;
     let finished = import.finish()?;
     let others = keys.others;
     let deletes = options.delete;
@@ -156,26 +162,41 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Step 1.
-    fn copy(&mut self, keys: &Keys) -> Result<()> {
+    /// Step 1. The commands of the source since its snapshot, if they are followed.
+    fn copy(&mut self, keys: &Keys) -> Result<Option<Commands>> {
         let total = keys.samples(&mut self.source)?;
         self.begin(&format!("copying {} series", keys.series.len()), total);
+        let mut commands = None;
         if self.options.psync {
-            self.copy_snapshot(keys)?;
+            let replica = self.copy_snapshot(keys)?;
+            if self.options.follow {
+                commands = Some(replica.commands(self.options.db)?);
+            }
         }
         for key in &keys.series {
             if self.state.step(key) != Some(Step::Copied) {
                 self.visit(key, true)?;
             }
         }
-        Ok(())
+        Ok(commands)
     }
 
     /// Step 2. With `--follow`, until a whole pass finds no difference.
-    fn agree(&mut self, first: &Keys) -> Result<()> {
+    fn agree(&mut self, first: &Keys, mut commands: Option<Commands>) -> Result<()> {
         let mut pass = 1;
-        let mut whole = first.series.clone();
+        let mut followed = Followed::default();
         loop {
+            // Series made while a snapshot began are in neither it nor the commands.
+            let is_known = pass == 1 && commands.is_none();
+            if let Some(some) = &commands {
+                let goes_on = self.catch_up(some, &mut followed)?;
+                commands = commands.filter(|_| goes_on);
+            }
+            let mut whole = first.series.clone();
+            if !is_known {
+                whole = Keys::walk(&mut self.source, &self.options.pattern)?.series;
+                whole.extend(self.series.keys().cloned());
+            }
             let mut differing = self.compare(pass, whole)?;
             if !self.options.follow {
                 for again in 1..self.options.passes {
@@ -191,8 +212,6 @@ impl Import<'_> {
             }
             std::thread::sleep(BETWEEN_PASSES);
             pass += 1;
-            whole = Keys::walk(&mut self.source, &self.options.pattern)?.series;
-            whole.extend(self.series.keys().cloned());
         }
     }
 
@@ -227,7 +246,7 @@ impl Import<'_> {
                 && let Verdict::Differs(found) = &entry.verdict
             {
                 moved += 1;
-                mended += found.missing + found.other_value + found.extra;
+                mended += found.samples();
                 // Rules of the target have written to their destinations during the repair.
                 let rules = entry.rules.iter().map(|rule| rule.destination.clone());
                 differing.extend(rules.filter(|key| self.series.contains_key(key)));

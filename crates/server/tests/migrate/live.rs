@@ -156,19 +156,53 @@ fn copies_whole(more: &[&str]) {
 
 #[test]
 fn following_a_writer_ends_with_both_sides_equal() {
-    follows(&[]);
+    let told = follows(&[], |line, _| {
+        // Two passes found something: the writer was followed.
+        let is_second = line.starts_with("pass 2:");
+        assert!(!line.starts_with("pass 2: 0 of"), "{line}");
+        is_second
+    });
+    assert!(!told.iter().any(|line| line.starts_with("followed")));
 }
 
 #[test]
-fn following_a_writer_behind_its_snapshot_ends_with_both_sides_equal() {
-    follows(&["--psync"]);
+fn following_the_commands_behind_a_snapshot_ends_with_both_sides_equal() {
+    let told = follows(&["--psync"], |line, _| {
+        let follows = line.starts_with("following the commands");
+        if follows {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        follows
+    });
+    let numbers = |line: &String| {
+        let line = line.strip_prefix("followed ")?.replace(" commands, ", " ");
+        let words = line.split(' ').take(2);
+        words
+            .map(|word| word.parse().ok())
+            .collect::<Option<Vec<u64>>>()
+    };
+    let last = told.iter().filter_map(numbers).next_back().unwrap();
+    assert!(last[0] > 1_000 && last[1] > 1_000, "{told:?}");
 }
 
-fn follows(more: &[&str]) {
+#[test]
+fn a_writer_whose_commands_end_is_compared() {
+    let told = follows(&["--psync"], |line, peer| {
+        if line.starts_with("following the commands") {
+            peer.client().ask("CLIENT KILL TYPE replica");
+        }
+        line.starts_with("pass 2:")
+    });
+    let ended = |line: &String| line.starts_with("no more commands of the source: it closed");
+    assert!(told.iter().any(ended), "{told:?}");
+}
+
+/// Follows a writer until `is_enough` says so of a line.
+fn follows(more: &[&str], is_enough: impl Fn(&str, &Peer) -> bool) -> Vec<String> {
     let (peer, target) = (Peer::start(), Server::start());
     fill(&mut peer.client());
     let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    let told = std::thread::scope(|scope| {
         let stopper = Stopper(&stop);
         scope.spawn(|| disturb(&mut peer.client(), &stop));
         let words = copying(&peer, &target);
@@ -182,9 +216,7 @@ fn follows(more: &[&str]) {
         let lines = BufReader::new(import.stderr.take().unwrap()).lines();
         let mut told = Vec::new();
         for line in lines.map_while(Result::ok) {
-            // Two passes found something: the writer was followed.
-            if line.starts_with("pass 2:") {
-                assert!(!line.starts_with("pass 2: 0 of"), "{line}");
+            if is_enough(&line, &peer) {
                 stop.store(true, Ordering::Relaxed);
             }
             told.push(line);
@@ -192,8 +224,10 @@ fn follows(more: &[&str]) {
         drop(stopper);
         let (status, summary, _) = outcome(&import.wait_with_output().unwrap());
         assert_eq!(status, Some(0), "{summary}{told:?}");
+        told
     });
     assert_same(&contents(peer.address()), &contents(target.address()));
+    told
 }
 
 #[test]
