@@ -4,6 +4,8 @@
 //! digits that read back as the same number, never with an exponent. Annotations use `%g`.
 //! Timestamps are seconds. Tested against texts that Go printed, and by what reads back.
 
+use latewood_wire::number::{FEW_DECIMALS_BYTES, few_decimals};
+
 /// Whole numbers up to this one are doubles of the same digits.
 const WHOLE_MAX: u64 = 1 << 53;
 
@@ -19,6 +21,10 @@ pub fn push_plain(into: &mut Vec<u8>, value: f64) {
         && (whole, value.signum()) != (0, -1.0)
     {
         into.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
+        return;
+    }
+    if let Some(text) = few_decimals(value, &mut [0; FEW_DECIMALS_BYTES]) {
+        into.extend_from_slice(text);
         return;
     }
     let mut buffer = zmij::Buffer::new();

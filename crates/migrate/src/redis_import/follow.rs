@@ -39,6 +39,7 @@ impl Import<'_> {
     ) -> Result<bool> {
         self.progress
             .say("following the commands of the source; stop its writers to end");
+        self.begin("following", 0);
         let (mut quiet_since, mut line) = (Instant::now(), Instant::now());
         while quiet_since.elapsed() < BETWEEN_PASSES {
             let touched = match commands.take() {

@@ -339,7 +339,8 @@ impl Question {
             }
         }
         let start = out.len();
-        let rows = rows::append(out, part, Shape::Flat, |sink| {
+        let about = rows::about(&self.query, &series.view);
+        let rows = rows::append(out, part, Shape::Flat, about, |sink| {
             series.view.run(&self.query, sink)
         });
         let rows = rows.map_err(|fault| rows::name_key(fault, &series.key));

@@ -112,7 +112,7 @@ fn join_rows(
     });
     let columns: Vec<Columns> = columns.into_iter().collect::<Result<_, Fault>>()?;
     let widths: Vec<usize> = queries.iter().map(width).collect();
-    rows::append(call.out, call.part(), Shape::Nested, |sink| {
+    rows::append(call.out, call.part(), Shape::Nested, 0, |sink| {
         join(&columns, &widths, reverse, queries[0].count, sink);
         Ok(())
     })

@@ -197,14 +197,18 @@ fn answer(call: &mut Call<'_>, key: &[u8], query: RangeQuery) -> Outcome {
     };
     call.finish(work::of_view(&query, &view), move |call| {
         let part = call.part();
-        rows::append(call.out, part, Shape::Flat, |sink| view.run(&query, sink))
+        let about = rows::about(&query, &view);
+        rows::append(call.out, part, Shape::Flat, about, |sink| {
+            view.run(&query, sink)
+        })
     })
 }
 
 /// The same at the end of a wait, where an error is a reply too.
 fn write(part: Part<'_>, view: View, query: &RangeQuery, out: &mut Vec<u8>) {
     let start = out.len();
-    let written = rows::append(out, part, Shape::Flat, |sink| view.run(query, sink));
+    let about = rows::about(query, &view);
+    let written = rows::append(out, part, Shape::Flat, about, |sink| view.run(query, sink));
     if let Err(fault) = written {
         out.truncate(start);
         Reply::new(out, part.protocol).error(&*fault.text("ts.read"));

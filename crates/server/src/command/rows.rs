@@ -2,8 +2,8 @@
 //! and its values.
 //!
 //! Rows become reply bytes as the engine makes them; nothing is held but the
-//! reply. How many there are is known at the end: room for the array's header
-//! is left in front and closed then. Rows that grow over the limit of a reply
+//! reply. How many there are is known at the end: the array's header, whose length is mostly right, is
+//! replaced then. Rows that grow over the limit of a reply
 //! end the query and become an error, and so do empty buckets that would, before
 //! they are walked.
 
@@ -12,7 +12,8 @@ use super::fault::Fault;
 use super::reply_limit::ReplyLimit;
 use crate::client::Part;
 use latewood_engine::query::Sink;
-use latewood_engine::{Cancelled, is_cancelled};
+use latewood_engine::{Cancelled, RangeQuery, View, is_cancelled};
+use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_wire::resp::{Protocol, Reply};
 use std::ops::ControlFlow;
 
@@ -27,24 +28,34 @@ pub(crate) enum Shape {
     Exact,
 }
 
-/// Bytes of the longest header of an array that a [`ReplyLimit`] allows.
-const HEADER_BYTES_MAX: usize = 16;
+/// Bytes of a row of one value, mostly.
+const USUAL_BYTES: usize = 32;
+/// Bytes of the rows of a frame, at most.
+const FRAME_BYTES: usize = FRAME_SAMPLES_MAX * (ROW_BYTES.1 + VALUE_BYTES.1);
 /// The fewest and the most bytes of a row without its values, and of a value.
 const ROW_BYTES: (u64, usize) = (8, 48);
 const VALUE_BYTES: (u64, usize) = (4, 32);
 
-/// Appends the rows that `query` gives to its sink. After an error `out` holds
-/// part of them, and so it does where the work is `cancelled`.
+/// Appends the rows that `query` gives to its sink, which are `about` so many: where that is right, the
+/// reply is never copied. After an error `out` holds part of them, and so it does where the work is
+/// `cancelled`.
 pub(crate) fn append(
     out: &mut Vec<u8>,
     part: Part<'_>,
     shape: Shape,
+    about: u64,
     query: impl FnOnce(&mut dyn Sink) -> latewood_engine::Result<()>,
 ) -> Result<(), Fault> {
     let limit = ReplyLimit::of(part.shared);
     let start = out.len();
-    let room = start + HEADER_BYTES_MAX;
-    out.resize(room, 0);
+    Reply::new(out, part.protocol).array(usize::try_from(about).unwrap_or(0));
+    let room = start..out.len();
+    if about > FRAME_SAMPLES_MAX as u64 {
+        let usual = usize::try_from(about)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(USUAL_BYTES);
+        out.reserve(usual.saturating_add(FRAME_BYTES).min(limit.bytes));
+    }
     let mut rows = Rows {
         end: start + limit.bytes,
         count: 0,
@@ -58,13 +69,18 @@ pub(crate) fn append(
     if let Some(count) = rows.refused {
         return Err(limit.fault(Some(count)));
     }
-    let mut header = Vec::with_capacity(HEADER_BYTES_MAX);
+    let mut header = Vec::new();
     Reply::new(&mut header, part.protocol).array(rows.count);
-    let begin = start + header.len();
-    out.copy_within(room.., begin);
-    out.truncate(out.len() - (room - begin));
-    out[start..begin].copy_from_slice(&header);
+    out.splice(room, header);
     Ok(())
+}
+
+/// How many rows `query` gives of `view`, where samples say so.
+pub(crate) fn about(query: &RangeQuery, view: &View) -> u64 {
+    match query.aggregation {
+        None => view.samples_about(query),
+        Some(_) => 0,
+    }
 }
 
 /// The fault of a query of the series under `key`, which is named where it is damaged or not on

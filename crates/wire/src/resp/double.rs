@@ -8,6 +8,8 @@
 #[cfg(test)]
 mod tests;
 
+use crate::number::{FEW_DECIMALS_BYTES, few_decimals};
+
 /// Integers up to this are written without an exponent in RESP2.
 const RESP2_WHOLE_MAX: f64 = (1u64 << 52) as f64;
 /// The same in RESP3.
@@ -27,6 +29,7 @@ struct Decimal {
 /// Longest text of a number.
 pub(super) struct Digits {
     whole: itoa::Buffer,
+    few: [u8; FEW_DECIMALS_BYTES],
     short: zmij::Buffer,
 }
 
@@ -35,6 +38,7 @@ impl Digits {
     pub(super) fn new() -> Self {
         Self {
             whole: itoa::Buffer::new(),
+            few: [0; FEW_DECIMALS_BYTES],
             short: zmij::Buffer::new(),
         }
     }
@@ -51,7 +55,14 @@ pub(super) fn plain_resp2(value: f64, digits: &mut Digits) -> Option<&[u8]> {
     }
     // Not whole, so zmij's own notation is plain too.
     let is_plain = (1.0..RESP2_WHOLE_MAX).contains(&value.abs());
-    is_plain.then(|| digits.short.format_finite(value).as_bytes())
+    if !is_plain {
+        return None;
+    }
+    let Digits { few, short, .. } = digits;
+    Some(match few_decimals(value, few) {
+        Some(text) => text,
+        None => short.format_finite(value).as_bytes(),
+    })
 }
 
 /// Appends `value` in the RESP2 form of sample values.

@@ -143,7 +143,7 @@ impl Question {
         }
         let start = out.len();
         let mut is_long = false;
-        let written = rows::append(out, part, Shape::Flat, |sink| {
+        let written = rows::append(out, part, Shape::Flat, 0, |sink| {
             let db = &part.shared.db;
             let reduced = db.reduce(series, &self.query, reducer, spread, part.cancelled);
             let rows = reduced.inspect_err(|error| is_long = error.kind() == ErrorKind::Limit)?;
