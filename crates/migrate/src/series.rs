@@ -96,7 +96,8 @@ impl Info {
             Ok(value) => Self::parse(&value)
                 .map(Some)
                 .ok_or_else(|| link.unexpected("TS.INFO")),
-            Err(text) if says_no_such_key(&text) => Ok(None),
+            // One of another type is no series either.
+            Err(text) if says_no_such_key(&text) || text.starts_with("WRONGTYPE") => Ok(None),
             Err(text) => Err(link.refused(format!("TS.INFO {}", shown(key)), text)),
         }
     }

@@ -4,7 +4,7 @@
 //! digits that read back as the same number, never with an exponent. Annotations use `%g`.
 //! Timestamps are seconds. Tested against texts that Go printed, and by what reads back.
 
-use latewood_wire::number::{FEW_DECIMALS_BYTES, few_decimals};
+use latewood_wire::resp::digits::{FEW_DECIMALS_BYTES, few_decimals};
 
 /// Whole numbers up to this one are doubles of the same digits.
 const WHOLE_MAX: u64 = 1 << 53;

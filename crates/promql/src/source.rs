@@ -204,7 +204,7 @@ pub trait Source: Sync {
     ) -> Result<(), SourceError>;
 
     /// As [`Source::read`] of several spans of one series, ascending and apart: a source need not find
-    /// what they share more than once. Those behind one that `take` ended are not asked for.
+    /// what they share more than once. `spans` end where `take` ended one.
     ///
     /// # Errors
     /// As [`Source::read`].

@@ -9,11 +9,10 @@ use super::replica::Commands;
 use super::state::Step;
 use super::touched::{Times, Touched};
 use super::{BETWEEN_PASSES, Entry, Import, Verdict};
-use crate::error::Result;
-use crate::keys::Keys;
+use crate::error::{Result, shown};
 use crate::samples::Stop;
 use crate::series::{Info, Rule};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Time between two looks for commands.
@@ -26,8 +25,6 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Followed {
     commands: u64,
     mended: u64,
-    /// Keys of commands that the pattern leaves out.
-    foreign: BTreeSet<Vec<u8>>,
 }
 
 impl Import<'_> {
@@ -50,15 +47,14 @@ impl Import<'_> {
                     return Ok(false);
                 }
             };
-            if touched.is_empty() {
-                std::thread::sleep(LOOK_EVERY);
-                continue;
-            }
-            quiet_since = Instant::now();
             if touched.all {
-                return Ok(true);
+                break;
             }
-            self.mend_touched(touched, followed)?;
+            if self.mend_touched(touched, followed)? {
+                quiet_since = Instant::now();
+            } else {
+                std::thread::sleep(LOOK_EVERY);
+            }
             if line.elapsed() >= LINE_EVERY {
                 line = Instant::now();
                 self.say_followed(followed);
@@ -68,6 +64,12 @@ impl Import<'_> {
         Ok(true)
     }
 
+    /// Whether commands that touched a key are followed: it is a series of this import, or a new one.
+    pub(super) fn is_ours(&self, key: &[u8], times: &Times) -> bool {
+        // Of another pattern, a pass finds new ones.
+        self.series.contains_key(key) || times.is_made && self.options.pattern == "*"
+    }
+
     fn say_followed(&self, followed: &Followed) {
         self.progress.say(&format!(
             "followed {} commands, {} samples mended",
@@ -75,79 +77,57 @@ impl Import<'_> {
         ));
     }
 
-    fn mend_touched(&mut self, touched: Touched, followed: &mut Followed) -> Result<()> {
-        let Touched {
-            series,
-            others,
-            commands,
-            ..
-        } = touched;
-        followed.commands += commands;
-        let is_new =
-            |key: &&Vec<u8>| !self.series.contains_key(*key) && !followed.foreign.contains(*key);
-        let new: Vec<Vec<u8>> = series.keys().filter(is_new).cloned().collect();
-        if !new.is_empty() {
-            let found = Keys::walk(&mut self.source, &self.options.pattern)?.series;
-            for key in new {
-                if found.contains(&key) {
-                    self.visit(&key, false)?;
-                } else {
-                    followed.foreign.insert(key);
-                }
-            }
-        }
+    /// Whether anything of it is ours.
+    fn mend_touched(&mut self, touched: Touched, followed: &mut Followed) -> Result<bool> {
+        let mut is_any = false;
         let mut made: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
-        for (key, times) in series {
-            if !self.series.contains_key(&key) {
+        for (key, times) in touched.series {
+            if !self.is_ours(&key, &times) {
                 continue;
             }
-            let oldest = times.oldest();
-            let rules = self.mend_times(&key, &times, followed)?;
-            for Rule {
-                destination,
-                bucket_ms,
-                ..
-            } in rules
-            {
+            is_any = true;
+            followed.commands += times.commands;
+            let Some((oldest, rules)) = self.mend_times(&key, &times, followed)? else {
+                continue;
+            };
+            for rule in rules {
                 // Interpolating rules look into the buckets beside.
-                let from = oldest.unwrap_or(0).saturating_sub(2 * bucket_ms).max(0);
-                let least = made.entry(destination).or_insert(from);
+                let from = oldest.saturating_sub(2 * rule.bucket_ms).max(0);
+                let least = made.entry(rule.destination).or_insert(from);
                 *least = from.min(*least);
             }
         }
         for (key, from) in made {
-            if self.series.contains_key(&key) {
+            if self.is_copied(&key) {
                 // The rows since the newest one are new.
                 let from = from.min(self.last_timestamp(&key)?);
                 self.mend_part(&key, &[(from, i64::MAX)], followed)?;
             }
         }
-        for key in others {
-            if self.series.contains_key(&key) && Info::ask(&mut self.source, &key)?.is_none() {
-                self.gone(&key)?;
-            }
-        }
-        Ok(())
+        Ok(is_any)
     }
 
-    /// Mends a series where it was touched; its rules on the source.
+    /// Mends a series where it was touched; the oldest of these times, and its rules on the source.
     fn mend_times(
         &mut self,
         key: &[u8],
         times: &Times,
         followed: &mut Followed,
-    ) -> Result<Vec<Rule>> {
+    ) -> Result<Option<(i64, Vec<Rule>)>> {
+        let verdict = self.series.get(key).map(|entry| &entry.verdict);
+        let is_refused = matches!(verdict, Some(Verdict::Refused(_)));
         let Some(info) = Info::ask(&mut self.source, key)? else {
-            self.gone(key)?;
-            return Ok(Vec::new());
+            if verdict.is_some() && !is_refused {
+                self.gone(key)?;
+            }
+            return Ok(None);
         };
-        let is_whole = match self.prepare(key, &info)? {
-            Err(_) => return Ok(Vec::new()),
-            Ok(is_fresh) => is_fresh || times.whole || !self.is_copied(key),
-        };
-        if is_whole {
+        if is_refused {
+            return Ok(None);
+        }
+        if times.whole || !self.is_copied(key) || self.prepare(key, &info)? != Ok(false) {
             self.visit(key, false)?;
-            return Ok(info.rules);
+            return Ok(Some((0, info.rules)));
         }
         let mut spans = times.spans();
         if times.newest {
@@ -155,7 +135,8 @@ impl Import<'_> {
             spans.push((self.last_timestamp(key)?, info.last_timestamp));
         }
         self.mend_part(key, &spans, followed)?;
-        Ok(info.rules)
+        let oldest = spans.iter().map(|span| span.0).min();
+        Ok(oldest.map(|oldest| (oldest, info.rules)))
     }
 
     /// Whether a series was copied whole, and may be changed.
@@ -172,11 +153,17 @@ impl Import<'_> {
         followed: &mut Followed,
     ) -> Result<()> {
         for &(from, to) in spans {
-            match self.mend(key, Begin::Part(from), to) {
-                Ok(compared) => followed.mended += compared.differences.samples(),
+            let found = match self.mend(key, Begin::Part(from), to) {
+                Ok(compared) => compared.differences,
                 // The next look, or the next pass, says which side lost it.
                 Err(Stop::SeriesGone) => return Ok(()),
                 Err(Stop::Error(error)) => return Err(error),
+            };
+            let extra = if self.options.delete { found.extra } else { 0 };
+            followed.mended += found.missing + found.other_value + extra;
+            if let Some(why) = found.refused {
+                let line = format!("{}: refused by the target: {why}", shown(key));
+                self.progress.say(&line);
             }
         }
         Ok(())

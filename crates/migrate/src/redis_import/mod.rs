@@ -186,7 +186,7 @@ impl Import<'_> {
         let mut pass = 1;
         let mut followed = Followed::default();
         loop {
-            // Series made while a snapshot began are in neither it nor the commands.
+            // The snapshot may have series that the first walk did not see, and no commands for them.
             let is_known = pass == 1 && commands.is_none();
             if let Some(some) = &commands {
                 let goes_on = self.catch_up(some, &mut followed)?;
@@ -207,7 +207,10 @@ impl Import<'_> {
                 }
                 return Ok(());
             }
-            if !differing.iter().any(|key| self.moves(key)) {
+            let is_quiet = |one: &Commands| one.is_quiet(|key, times| self.is_ours(key, times));
+            if !differing.iter().any(|key| self.moves(key))
+                && commands.as_ref().is_none_or(is_quiet)
+            {
                 return Ok(());
             }
             std::thread::sleep(BETWEEN_PASSES);

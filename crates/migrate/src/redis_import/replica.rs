@@ -9,7 +9,7 @@
 //! however slow the target is. While the snapshot is copied, they wait in the source, which ends the connection
 //! where `client-output-buffer-limit replica` says so.
 
-use super::touched::Touched;
+use super::touched::{Times, Touched};
 use crate::args::RedisImport;
 use crate::connect::{channel, is_silence};
 use crate::error::{Doing, Error, Result};
@@ -48,13 +48,23 @@ pub(super) struct Replica {
 }
 
 /// A connection whose reads wait as long as a source may be silent while it writes a snapshot.
-pub(super) struct Patient(Box<dyn Duplex>);
+pub(super) struct Patient {
+    stream: Box<dyn Duplex>,
+    /// When the source last heard something, once the snapshot comes: until then it waits for silence.
+    heard: Option<Instant>,
+}
 
 impl Read for Patient {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let began = Instant::now();
         loop {
-            match self.0.read(into) {
+            // As a replica that loads: it is not taken for one that died.
+            if self.heard.is_some_and(|at| at.elapsed() >= ACK_EVERY) {
+                self.stream.write_all(b"\n")?;
+                self.stream.flush()?;
+                self.heard = Some(Instant::now());
+            }
+            match self.stream.read(into) {
                 Err(error) if is_silence(&error) && began.elapsed() < SNAPSHOT_PATIENCE => {}
                 read => return read,
             }
@@ -70,7 +80,9 @@ impl Replica {
     pub(super) fn open(options: &RedisImport) -> Result<Self> {
         let place = format!("the source {}", options.from);
         let doing = || format!("read a snapshot of {place}");
-        let mut stream = BufReader::new(Patient(channel(&place, &options.from, &options.tls)?));
+        let stream = channel(&place, &options.from, &options.tls)?;
+        let heard = None;
+        let mut stream = BufReader::new(Patient { stream, heard });
         let mut handshake: Vec<Vec<&str>> = Vec::new();
         if let Some(password) = &options.login.password {
             let user = options.login.user.as_deref();
@@ -81,7 +93,7 @@ impl Replica {
         handshake.push(vec!["PSYNC", "?", "-1"]);
         let mut answer = String::new();
         for words in handshake {
-            send(&mut *stream.get_mut().0, &words).doing(doing())?;
+            send(&mut *stream.get_mut().stream, &words).doing(doing())?;
             answer = line(&mut stream).doing(doing())?;
             if !answer.starts_with('+') {
                 return Err(Error::Refused {
@@ -100,6 +112,7 @@ impl Replica {
                 command: "PSYNC".to_owned(),
             });
         };
+        stream.get_mut().heard = Some(Instant::now());
         let is_marked = kind.starts_with("EOF:");
         let file = File::open(stream);
         let file = file.map_err(|error| Error::Failed(format!("{}: {error}", doing())))?;
@@ -125,7 +138,7 @@ impl Replica {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let listener = Listener {
             buffer: stream.buffer().to_vec(),
-            stream: stream.into_inner().0,
+            stream: stream.into_inner().stream,
             offset: self.offset,
             wanted: db.to_string(),
             db: "0".to_owned(),
@@ -177,6 +190,13 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl Commands {
+    /// Whether nothing was touched, since the last call of [`Commands::take`], that concerns `is_ours`.
+    pub(super) fn is_quiet(&self, is_ours: impl Fn(&[u8], &Times) -> bool) -> bool {
+        let shared = lock(&self.shared);
+        let mut series = shared.touched.series.iter();
+        !shared.touched.all && !series.any(|(key, times)| is_ours(key, times))
+    }
+
     /// What was touched since the last call.
     ///
     /// # Errors
@@ -246,10 +266,8 @@ impl Listener {
                         let db = words.get(1).copied().unwrap_or_default();
                         self.db = String::from_utf8_lossy(db).into_owned();
                     }
-                    let is_of_all = [&b"FLUSHALL"[..], b"SWAPDB"];
-                    let is_of_all =
-                        |word: &[u8]| is_of_all.iter().any(|one| word.eq_ignore_ascii_case(one));
-                    if self.db == self.wanted || is_of_all(words[0]) {
+                    let name = words[0].to_ascii_uppercase();
+                    if self.db == self.wanted || matches!(&*name, b"FLUSHALL" | b"SWAPDB") {
                         shared.touched.note(&words);
                     }
                     at += consumed;

@@ -6,24 +6,20 @@
 //!
 //! Tested here, and beside a real source in `tests/migrate/live.rs` of the server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Spans of a series that are read apart.
 const SPANS: usize = 16;
 /// Spans that are held of a series until some of them become one.
-const HELD: usize = 4096;
+const HELD: usize = 4 * SPANS;
 
 /// What commands touched since somebody looked.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    /// Series, and which of their samples.
+    /// Keys that are series or were, and which of their samples.
     pub(super) series: BTreeMap<Vec<u8>, Times>,
-    /// Keys that commands of other types touch: no series any more if they were one.
-    pub(super) others: BTreeSet<Vec<u8>>,
     /// Every key was.
     pub(super) all: bool,
-    /// Commands that touched something.
-    pub(super) commands: u64,
 }
 
 /// Times of samples of a series.
@@ -35,6 +31,10 @@ pub(super) struct Times {
     pub(super) whole: bool,
     /// Whatever is newer than what the target has.
     pub(super) newest: bool,
+    /// The key may be that of a new series.
+    pub(super) is_made: bool,
+    /// Commands that touched it.
+    pub(super) commands: u64,
 }
 
 impl Times {
@@ -63,28 +63,16 @@ impl Times {
         }
         kept
     }
-
-    /// The oldest time.
-    pub(super) fn oldest(&self) -> Option<i64> {
-        self.spans.iter().map(|span| span.0).min()
-    }
 }
 
 impl Touched {
-    /// Whether nothing was.
-    pub(super) fn is_empty(&self) -> bool {
-        self.commands == 0
-    }
-
     /// Takes in a command, its name first.
     pub(super) fn note(&mut self, words: &[&[u8]]) {
         let Some((name, words)) = words.split_first() else {
             return;
         };
+        let first = |count: usize| &words[..count.min(words.len())];
         match &*name.to_ascii_uppercase() {
-            b"PING" | b"REPLCONF" | b"SELECT" | b"MULTI" | b"EXEC" | b"EXPIRE" | b"PEXPIRE"
-            | b"EXPIREAT" | b"PEXPIREAT" | b"PERSIST" | b"PUBLISH" | b"SPUBLISH" | b"SCRIPT"
-            | b"FUNCTION" => return,
             b"TS.ADD" => {
                 if let [key, at, ..] = words {
                     self.at(key, at, at);
@@ -108,31 +96,37 @@ impl Touched {
                     self.at(key, from, to);
                 }
             }
-            b"TS.CREATE" | b"TS.ALTER" => self.changed(&words[..words.len().min(1)]),
-            b"TS.CREATERULE" | b"TS.DELETERULE" => self.changed(&words[..words.len().min(2)]),
-            b"DEL" | b"UNLINK" => self.replaced(words),
-            b"RENAME" | b"RENAMENX" | b"COPY" => self.replaced(&words[..words.len().min(2)]),
-            b"RESTORE" | b"MOVE" => self.replaced(&words[..words.len().min(1)]),
+            b"TS.CREATE" | b"TS.ALTER" => self.changed(first(1)),
+            b"TS.CREATERULE" | b"TS.DELETERULE" => self.changed(first(2)),
+            b"RENAME" | b"RENAMENX" | b"COPY" => self.replaced(first(2), true),
+            b"RESTORE" => self.replaced(first(1), true),
+            b"DEL" | b"UNLINK" => self.replaced(words, false),
+            b"MOVE" => self.replaced(first(1), false),
             b"FLUSHALL" | b"FLUSHDB" | b"SWAPDB" => self.all = true,
-            _ => self.others.extend(words.first().map(|key| key.to_vec())),
+            // Of other types: a series that became one of these, a pass finds.
+            _ => {}
         }
-        self.commands += 1;
     }
 
     fn times(&mut self, key: &[u8]) -> &mut Times {
-        self.series.entry(key.to_vec()).or_default()
+        let times = self.series.entry(key.to_vec()).or_default();
+        times.commands += 1;
+        times
     }
 
     /// Their options or rules.
     fn changed(&mut self, keys: &[&[u8]]) {
         for key in keys {
-            self.times(key).newest = true;
+            let times = self.times(key);
+            (times.newest, times.is_made) = (true, true);
         }
     }
 
-    fn replaced(&mut self, keys: &[&[u8]]) {
+    fn replaced(&mut self, keys: &[&[u8]], is_made: bool) {
         for key in keys {
-            self.times(key).whole = true;
+            let times = self.times(key);
+            times.whole = true;
+            times.is_made |= is_made;
         }
     }
 
@@ -144,6 +138,7 @@ impl Touched {
             word => std::str::from_utf8(word).ok()?.parse().ok(),
         };
         let times = self.times(key);
+        times.is_made = true;
         match (number(from), number(to)) {
             (Some(from), Some(to)) => times.add(from, to),
             _ => times.newest = true,
@@ -177,16 +172,19 @@ mod tests {
             "DEL e f",
             "SET g 1",
         ]);
-        assert_eq!(found.commands, 7);
+        let commands: u64 = found.series.values().map(|times| times.commands).sum();
+        assert_eq!(commands, 8);
         let spans = |key: &str| found.series[key.as_bytes()].spans();
         assert_eq!(spans("a"), [(5, 5), (7, 7)]);
         assert_eq!(spans("b"), [(1, 20), (100, 100)]);
         assert_eq!(spans("c"), [(9, 9)]);
         assert!(found.series[&b"d"[..]].newest && spans("d").is_empty());
         assert!(found.series[&b"e"[..]].whole && found.series[&b"f"[..]].whole);
-        assert!(found.others.contains(&b"g"[..]) && !found.all);
+        assert!(found.series[&b"a"[..]].is_made && !found.series[&b"e"[..]].is_made);
+        assert!(!found.series.contains_key(&b"g"[..]) && !found.all);
         assert!(touched(&["FLUSHALL"]).all);
-        assert!(touched(&["PING", "MULTI", "EXEC"]).is_empty());
+        let moved = touched(&["RENAME a b", "RESTORE c 0 x"]).series;
+        assert!(moved.len() == 3 && moved.values().all(|times| times.whole && times.is_made));
     }
 
     #[test]
@@ -203,7 +201,6 @@ mod tests {
         assert!(spans.len() <= SPANS, "{spans:?}");
         assert_eq!(spans[..2], [(0, 0), (10_000, 10_000)]);
         assert_eq!(spans.last(), Some(&(1_000_000, 1_009_999)));
-        assert_eq!(times.oldest(), Some(0));
         let is_in = |at: i64| spans.iter().any(|span| (span.0..=span.1).contains(&at));
         assert!((0..10).all(|at| is_in(at * 10_000)));
     }

@@ -3,6 +3,7 @@
 use crate::column::Column;
 use crate::exec::{Context, Node, Result};
 use rayon::prelude::*;
+use std::time::{Duration, Instant};
 
 /// Bytes of the columns that are computed at a time.
 const CHUNK_BYTES: usize = 4 << 20;
@@ -12,10 +13,13 @@ const TASK_COLUMNS_MAX: usize = 64;
 /// Most columns that are computed at a time.
 const CHUNK_COLUMNS: usize = 1024;
 
+/// Time that a thread computes columns alone before others join, and columns between two looks at it.
+const ALONE_MAX: Duration = Duration::from_micros(200);
+const COLUMNS_UNTIMED: usize = 8;
 /// What a column costs beside its steps, in steps: finding its samples.
 const COLUMN_STEPS: usize = 32;
 
-/// Whether so many columns are not worth waking another thread.
+/// Whether so many columns are not worth waking another thread, as far as their number tells.
 pub(crate) fn is_small(columns: usize, steps: usize) -> bool {
     columns.saturating_mul(steps + COLUMN_STEPS) <= TASK_STEPS
 }
@@ -50,9 +54,17 @@ pub(crate) fn for_columns(
             })
         };
         ctx.apart(|| {
+            let mut done = 0;
             if is_small(wanted.len(), steps) {
-                return compute(columns, wanted);
+                // Unless they read much.
+                let begun = Instant::now();
+                while done < wanted.len() && begun.elapsed() < ALONE_MAX {
+                    let next = wanted.len().min(done + COLUMNS_UNTIMED);
+                    compute(&mut columns[done..next], &wanted[done..next])?;
+                    done = next;
+                }
             }
+            let (columns, wanted) = (&mut columns[done..], &wanted[done..]);
             let tasks = columns.par_chunks_mut(task).zip(wanted.par_chunks(task));
             tasks.try_for_each(|(columns, wanted)| compute(columns, wanted))
         })?;

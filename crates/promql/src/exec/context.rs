@@ -7,7 +7,7 @@ use crate::annotation::Annotations;
 use crate::exec::record::Record;
 use crate::exec::{EvalError, Result, Scratch, Work};
 use crate::source::{Found, Matcher, Samples, Selection, Source, SourceError, Take, TakeTogether};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -274,22 +274,27 @@ impl<'a> Context<'a> {
         into: &mut Samples,
     ) -> Result<()> {
         into.clear();
-        let ends: Cell<Result<()>> = Cell::new(Ok(()));
+        let end: RefCell<Option<EvalError>> = RefCell::default();
         let spans = ranges.enumerate().map_while(|(at, span_ms)| {
             // Of ranges without samples nobody else asks.
             if at % RANGES_UNCHECKED == 0
                 && let Err(interrupt) = self.source.check()
             {
-                ends.set(Err(interrupt.into()));
-                return None;
+                *end.borrow_mut() = Some(interrupt.into());
             }
-            Some(span_ms)
+            end.borrow().is_none().then_some(span_ms)
         });
         let mut spans = spans.filter(|(from_ms, to_ms)| from_ms <= to_ms);
-        self.read_into(into, |take| {
-            self.source.read_spans(handle, &mut spans, take)
-        })?;
-        ends.into_inner()?;
+        let mut take =
+            |timestamps: &[i64], values: &[f64]| match self.keep(timestamps, values, into) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    *end.borrow_mut() = Some(error);
+                    ControlFlow::Break(())
+                }
+            };
+        let read = self.source.read_spans(handle, &mut spans, &mut take);
+        self.unless_ended(read, end.take().map_or(Ok(()), Err))?;
         self.count_read(into.timestamps.len() as u64, 0);
         Ok(())
     }
@@ -316,13 +321,8 @@ impl<'a> Context<'a> {
         read: impl FnOnce(&mut Take<'_>) -> Result<(), SourceError>,
     ) -> Result<()> {
         let mut kept = Ok(());
-        let read = read(&mut |timestamps, values| {
-            // One span after that which ended it is no reason to go on.
-            if kept.is_err() {
-                return ControlFlow::Break(());
-            }
-            flow(self.keep(timestamps, values, into), &mut kept)
-        });
+        let read =
+            read(&mut |timestamps, values| flow(self.keep(timestamps, values, into), &mut kept));
         self.unless_ended(read, kept)
     }
 

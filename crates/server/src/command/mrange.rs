@@ -339,10 +339,7 @@ impl Question {
             }
         }
         let start = out.len();
-        let about = rows::about(&self.query, &series.view);
-        let rows = rows::append(out, part, Shape::Flat, about, |sink| {
-            series.view.run(&self.query, sink)
-        });
+        let rows = rows::of_view(out, part, Shape::Flat, &self.query, series.view);
         let rows = rows.map_err(|fault| rows::name_key(fault, &series.key));
         or_error(out, part, start, rows);
     }

@@ -41,9 +41,6 @@ pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome
 }
 
 fn write(call: &mut Call<'_>, key: &[u8], query: &RangeQuery, view: View, shape: Shape) -> Outcome {
-    let about = rows::about(query, &view);
-    let rows = rows::append(call.out, call.part(), shape, about, |sink| {
-        view.run(query, sink)
-    });
+    let rows = rows::of_view(call.out, call.part(), shape, query, view);
     rows.map_err(|fault| rows::name_key(fault, key))
 }

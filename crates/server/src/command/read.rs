@@ -197,18 +197,14 @@ fn answer(call: &mut Call<'_>, key: &[u8], query: RangeQuery) -> Outcome {
     };
     call.finish(work::of_view(&query, &view), move |call| {
         let part = call.part();
-        let about = rows::about(&query, &view);
-        rows::append(call.out, part, Shape::Flat, about, |sink| {
-            view.run(&query, sink)
-        })
+        rows::of_view(call.out, part, Shape::Flat, &query, view)
     })
 }
 
 /// The same at the end of a wait, where an error is a reply too.
 fn write(part: Part<'_>, view: View, query: &RangeQuery, out: &mut Vec<u8>) {
     let start = out.len();
-    let about = rows::about(query, &view);
-    let written = rows::append(out, part, Shape::Flat, about, |sink| view.run(query, sink));
+    let written = rows::of_view(out, part, Shape::Flat, query, view);
     if let Err(fault) = written {
         out.truncate(start);
         Reply::new(out, part.protocol).error(&*fault.text("ts.read"));

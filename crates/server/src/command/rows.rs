@@ -75,12 +75,21 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// How many rows `query` gives of `view`, where samples say so.
-pub(crate) fn about(query: &RangeQuery, view: &View) -> u64 {
-    match query.aggregation {
-        None => view.samples_about(query),
-        Some(_) => 0,
-    }
+/// Appends the rows that `query` gives of `view`, as [`append`].
+pub(crate) fn of_view(
+    out: &mut Vec<u8>,
+    part: Part<'_>,
+    shape: Shape,
+    query: &RangeQuery,
+    view: View,
+) -> Result<(), Fault> {
+    let is_filtered = query.filter_by_value.is_some() || query.filter_by_timestamps.is_some();
+    let about = if is_filtered || query.aggregation.is_some() {
+        0
+    } else {
+        view.samples_about(query)
+    };
+    append(out, part, shape, about, |sink| view.run(query, sink))
 }
 
 /// The fault of a query of the series under `key`, which is named where it is damaged or not on
@@ -134,8 +143,7 @@ impl Sink for Rows<'_> {
         let rows = timestamps.iter().zip(values.chunks_exact(width.max(1)));
         match self.shape {
             Shape::Flat if width == 1 => {
-                let rows = timestamps.iter().zip(values);
-                rows.for_each(|(timestamp, value)| reply.sample(*timestamp, *value));
+                reply.samples(timestamps, values);
             }
             Shape::Flat => rows.for_each(|(timestamp, values)| {
                 reply.array(1 + width);

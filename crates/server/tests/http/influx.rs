@@ -37,15 +37,13 @@ fn the_unit_of_version_3_is_guessed_or_said() {
         "1700000001000",
         "1700000002000000",
         "1700000003000000000",
-        "-4999999999",
     ]
     .iter()
     .enumerate()
     {
         let line = format!("m v={at} {time}\n");
         let answer = http.post("/api/v3/write_lp?db=a&no_sync=true", line.as_bytes());
-        let status = if *time == "-4999999999" { 400 } else { 204 };
-        assert_eq!(answer.status, status, "{time}: {}", answer.text());
+        assert_eq!(answer.status, 204, "{time}: {}", answer.text());
     }
     let path = "/api/v3/write_lp?db=a&accept_partial=true&precision=millisecond";
     assert_eq!(http.post(path, b"m v=9 1700000004000\n").status, 204);

@@ -175,14 +175,21 @@ fn following_the_commands_behind_a_snapshot_ends_with_both_sides_equal() {
         follows
     });
     let numbers = |line: &String| {
-        let line = line.strip_prefix("followed ")?.replace(" commands, ", " ");
-        let words = line.split(' ').take(2);
-        words
-            .map(|word| word.parse().ok())
-            .collect::<Option<Vec<u64>>>()
+        let number = |word: &str| word.trim_end_matches(',').parse().ok();
+        line.split(' ').filter_map(number).collect::<Vec<u64>>()
     };
-    let last = told.iter().filter_map(numbers).next_back().unwrap();
-    assert!(last[0] > 1_000 && last[1] > 1_000, "{told:?}");
+    let last_of = |begin: &str| {
+        let line = told.iter().rfind(|line| line.starts_with(begin));
+        numbers(line.unwrap_or_else(|| panic!("{told:?}")))
+    };
+    let followed = last_of("followed ");
+    assert!(followed[0] > 1_000 && followed[1] > 1_000, "{told:?}");
+    // The pass finds a new series that the first walk did not see, and no more.
+    let passed = told
+        .iter()
+        .find(|line| line.starts_with("pass 1: ") && line.contains("differed"));
+    let by = numbers(passed.unwrap()).pop().unwrap();
+    assert!(by <= 3 * 20, "{told:?}");
 }
 
 #[test]
@@ -205,29 +212,41 @@ fn follows(more: &[&str], is_enough: impl Fn(&str, &Peer) -> bool) -> Vec<String
     let told = std::thread::scope(|scope| {
         let stopper = Stopper(&stop);
         scope.spawn(|| disturb(&mut peer.client(), &stop));
-        let words = copying(&peer, &target);
-        let mut import = latewood(&words)
-            .args(["--follow", "--delete"])
-            .args(more)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(import.stderr.take().unwrap()).lines();
-        let mut told = Vec::new();
-        for line in lines.map_while(Result::ok) {
-            if is_enough(&line, &peer) {
+        let (status, summary, told) = follow(&peer, &target, more, |line| {
+            if is_enough(line, &peer) {
                 stop.store(true, Ordering::Relaxed);
             }
-            told.push(line);
-        }
+        });
         drop(stopper);
-        let (status, summary, _) = outcome(&import.wait_with_output().unwrap());
         assert_eq!(status, Some(0), "{summary}{told:?}");
         told
     });
     assert_same(&contents(peer.address()), &contents(target.address()));
     told
+}
+
+/// Copies with `--follow` and shows each line to `see`; its status, summary and lines.
+pub(super) fn follow(
+    peer: &Peer,
+    target: &Server,
+    more: &[&str],
+    mut see: impl FnMut(&str),
+) -> (Option<i32>, String, Vec<String>) {
+    let mut import = latewood(&copying(peer, target))
+        .args(["--follow", "--delete"])
+        .args(more)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(import.stderr.take().unwrap()).lines();
+    let mut told = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        see(&line);
+        told.push(line);
+    }
+    let (status, summary, _) = outcome(&import.wait_with_output().unwrap());
+    (status, summary, told)
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Compaction rules and expiry: they come last, and work on as they did on the source.
 
 use crate::harness::Server;
+use crate::migrate::live::follow;
 use crate::migrate::peer::Peer;
 use crate::migrate::{assert_same, contents, copying, run};
 
@@ -60,6 +61,45 @@ pub(super) fn go_on_alike(peer: &Peer, target: &Server) {
         assert_eq!(peer.client().ask(command), target.client().ask(command));
     }
     assert_same(&contents(peer.address()), &contents(target.address()));
+}
+
+#[test]
+fn rows_of_rules_are_followed_and_a_series_of_others_is_left_alone() {
+    let (peer, target) = (filled(), Server::start());
+    let mut ours = target.client();
+    ours.expect(&[("TS.ADD mean 4000 1", ":4000\r\n")]);
+    let (status, summary, told) = follow(&peer, &target, &["--psync"], |line| {
+        if line.starts_with("following the commands") {
+            let mut client = peer.client();
+            for command in [
+                "TS.ADD raw 7400 1",
+                "TS.ADD raw 650 100",
+                "TS.DEL raw 1500 1600",
+                "TS.INCRBY raw 5 TIMESTAMP 9400",
+                "TS.CREATE new LABELS a b",
+                "TS.INCRBY new 2",
+                "TS.ADD gone 1 1",
+                "RENAME gone moved",
+                "TS.ADD short 1 1",
+                "DEL short",
+                "SET text 1",
+            ] {
+                let reply = client.ask(command);
+                assert!(!reply.starts_with('-'), "{command}: {reply}");
+            }
+        }
+    });
+    assert_eq!(status, Some(3), "{summary}{told:?}");
+    assert!(summary.contains("mean: "), "{summary}");
+    // The pass found nothing that the commands had not said.
+    let is_clean = |line: &String| line.starts_with("pass 1: 0 of ");
+    assert!(told.iter().any(is_clean), "{told:?}");
+    assert_eq!(ours.ask("TS.RANGE mean - +"), "*1\r\n*2\r\n:4000\r\n+1\r\n");
+    for key in ["raw", "total", "new", "moved"] {
+        let range = format!("TS.RANGE {key} - +");
+        assert_eq!(ours.ask(&range), peer.client().ask(&range), "{key}");
+    }
+    assert_eq!(ours.ask("EXISTS gone short text"), ":0\r\n");
 }
 
 #[test]

@@ -129,3 +129,27 @@ fn whole(word: &[u8]) -> Result<i64, Bad> {
         number
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Precision::{self, Microseconds, Milliseconds, Nanoseconds, Seconds};
+
+    #[test]
+    fn a_unit_is_guessed_by_the_size_of_a_number() {
+        for (number, unit) in [
+            (0, Seconds),
+            (4_999_999_999, Seconds),
+            (5_000_000_000, Milliseconds),
+            (4_999_999_999_999, Milliseconds),
+            (5_000_000_000_000, Microseconds),
+            (4_999_999_999_999_999, Microseconds),
+            (5_000_000_000_000_000, Nanoseconds),
+            (-4_999_999_999, Seconds),
+            (-5_000_000_000, Milliseconds),
+            (i64::MIN, Nanoseconds),
+            (i64::MAX, Nanoseconds),
+        ] {
+            assert_eq!(Precision::guessed(number), unit, "{number}");
+        }
+    }
+}

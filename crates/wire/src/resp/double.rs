@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::number::{FEW_DECIMALS_BYTES, few_decimals};
+use super::digits::{FEW_DECIMALS_BYTES, few_decimals};
 
 /// Integers up to this are written without an exponent in RESP2.
 const RESP2_WHOLE_MAX: f64 = (1u64 << 52) as f64;

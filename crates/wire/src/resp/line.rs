@@ -30,6 +30,7 @@ impl Line {
         let room = &mut self.bytes[self.len..self.len + len];
         // The two halves may overlap.
         match len {
+            4..=7 => halves::<4>(room, text),
             8..=16 => halves::<8>(room, text),
             17..=32 => halves::<16>(room, text),
             _ => room.copy_from_slice(text),
@@ -44,9 +45,20 @@ impl Line {
         self.len += N;
     }
 
+    /// Appends the first `len` of some bytes; the caller ensures that all of them fit.
     #[inline]
-    pub(super) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+    pub(super) fn put_some<const N: usize>(&mut self, text: [u8; N], len: usize) {
+        self.bytes[self.len..self.len + N].copy_from_slice(&text);
+        self.len += len;
+    }
+
+    /// Appends it to `out` and empties it.
+    #[inline]
+    pub(super) fn flush(&mut self, out: &mut Vec<u8>) {
+        let end = out.len() + self.len;
+        out.extend_from_slice(&self.bytes);
+        out.truncate(end);
+        self.len = 0;
     }
 }
 
@@ -69,11 +81,13 @@ mod tests {
     fn texts_of_every_length_stand_behind_each_other() {
         let text: Vec<u8> = (0..40).collect();
         for len in 0..=40 {
-            let mut line = Line::new();
+            let (mut line, mut out) = (Line::new(), b"x".to_vec());
             line.put(b"ab");
             line.put(&text[..len]);
+            line.put_some(*b"cde", 2);
             line.put_all(*b"\r\n");
-            assert_eq!(line.as_bytes(), [b"ab", &text[..len], b"\r\n"].concat());
+            line.flush(&mut out);
+            assert_eq!(out, [b"xab", &text[..len], b"cd\r\n"].concat());
         }
     }
 }

@@ -11,6 +11,7 @@
 //! and corner cases were observed on a running Redis 7.4.
 
 mod command;
+pub mod digits;
 pub mod double;
 mod error;
 mod inline;

@@ -7,9 +7,47 @@
 #[cfg(test)]
 mod tests;
 
+use super::digits::{EIGHT_DIGITS, as_text, eight_digits};
 use super::line::Line;
 use super::{Protocol, double};
 use memchr::memchr2_iter;
+
+/// Writes timestamps, of which neighbours have the same first digits.
+struct Stamp {
+    /// All digits but the last eight, and their text.
+    upper: u64,
+    text: [u8; 16],
+    len: usize,
+}
+
+impl Stamp {
+    #[inline]
+    fn new() -> Self {
+        Self {
+            upper: 0,
+            text: [0; 16],
+            len: 0,
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, timestamp: i64, line: &mut Line) {
+        let upper = timestamp.cast_unsigned() / EIGHT_DIGITS;
+        if timestamp < EIGHT_DIGITS as i64 {
+            line.put(itoa::Buffer::new().format(timestamp).as_bytes());
+            return;
+        }
+        if upper != self.upper {
+            let mut digits = itoa::Buffer::new();
+            let digits = digits.format(upper).as_bytes();
+            self.text[..digits.len()].copy_from_slice(digits);
+            (self.upper, self.len) = (upper, digits.len());
+        }
+        line.put_some(self.text, self.len);
+        let rest = timestamp.cast_unsigned() % EIGHT_DIGITS;
+        line.put_all(as_text(eight_digits(rest)).to_le_bytes());
+    }
+}
 
 /// Appends replies to a buffer.
 #[derive(Debug)]
@@ -141,26 +179,33 @@ impl<'a> Reply<'a> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// A sample: an array of its timestamp and its value.
+    /// A sample: an array of its timestamp and value.
     #[inline]
     pub fn sample(&mut self, timestamp: i64, value: f64) {
-        let mut digits = double::Digits::new();
-        if self.protocol == Protocol::Resp2
-            && let Some(value) = double::plain_resp2(value, &mut digits)
-        {
-            // At most 5, 20, 3, 24 and 2 bytes.
-            let mut line = Line::new();
-            line.put_all(*b"*2\r\n:");
-            line.put(itoa::Buffer::new().format(timestamp).as_bytes());
-            line.put_all(*b"\r\n+");
-            line.put(value);
-            line.put_all(*b"\r\n");
-            self.out.extend_from_slice(line.as_bytes());
-            return;
+        self.samples(&[timestamp], &[value]);
+    }
+
+    /// Samples, as arrays one after another.
+    pub fn samples(&mut self, timestamps: &[i64], values: &[f64]) {
+        let (mut line, mut digits) = (Line::new(), double::Digits::new());
+        let mut stamp = Stamp::new();
+        for (&timestamp, &value) in timestamps.iter().zip(values) {
+            if self.protocol == Protocol::Resp2
+                && let Some(value) = double::plain_resp2(value, &mut digits)
+            {
+                // At most 5, 24, 3, 24 and 2 bytes.
+                line.put_all(*b"*2\r\n:");
+                stamp.put(timestamp, &mut line);
+                line.put_all(*b"\r\n+");
+                line.put(value);
+                line.put_all(*b"\r\n");
+                line.flush(self.out);
+            } else {
+                self.array(2);
+                self.integer(timestamp);
+                self.double(value);
+            }
         }
-        self.array(2);
-        self.integer(timestamp);
-        self.double(value);
     }
 
     /// True or false. RESP2: 1 or 0.

@@ -66,6 +66,34 @@ fn a_sample_is_its_timestamp_and_its_value() {
 }
 
 #[test]
+fn samples_are_as_one_after_another() {
+    let timestamps = [
+        i64::MIN,
+        -1,
+        7,
+        99_999_999,
+        100_000_000,
+        199_999_999,
+        200_000_000,
+        1_699_999_999_999,
+        1_700_000_000_000,
+        1_700_000_000_001,
+        1_699_999_999_000,
+        i64::MAX,
+    ];
+    let value = |at: usize| at as f64 * 0.375 - 1.0;
+    let values: Vec<f64> = (0..timestamps.len()).map(value).collect();
+    let apart = both(|r| {
+        for (timestamp, value) in timestamps.iter().zip(&values) {
+            r.array(2);
+            r.integer(*timestamp);
+            r.double(*value);
+        }
+    });
+    assert_eq!(both(|r| r.samples(&timestamps, &values)), apart);
+}
+
+#[test]
 fn types_that_resp2_lacks() {
     assert_eq!(both(|r| r.null()), ["$-1\r\n", "_\r\n"]);
     assert_eq!(both(|r| r.null_array()), ["*-1\r\n", "_\r\n"]);
