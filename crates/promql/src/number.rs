@@ -23,8 +23,12 @@ pub fn push_plain(into: &mut Vec<u8>, value: f64) {
         into.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
         return;
     }
-    if let Some(text) = few_decimals(value, &mut [0; FEW_DECIMALS_BYTES]) {
-        into.extend_from_slice(text);
+    let start = into.len();
+    into.resize(start + FEW_DECIMALS_BYTES, 0);
+    let room = into[start..].first_chunk_mut();
+    let few = room.and_then(|room| few_decimals(value, room));
+    into.truncate(start + few.unwrap_or(0));
+    if few.is_some() {
         return;
     }
     let mut buffer = zmij::Buffer::new();

@@ -274,6 +274,18 @@ impl<'a> Context<'a> {
         into: &mut Samples,
     ) -> Result<()> {
         into.clear();
+        self.pass(handle, ranges, |timestamps, values| {
+            self.keep(timestamps, values, into)
+        })
+    }
+
+    /// The same, handed to `take` as they come.
+    pub(crate) fn pass(
+        &self,
+        handle: usize,
+        ranges: impl Iterator<Item = (i64, i64)>,
+        mut take: impl FnMut(&[i64], &[f64]) -> Result<()>,
+    ) -> Result<()> {
         let end: RefCell<Option<EvalError>> = RefCell::default();
         let spans = ranges.enumerate().map_while(|(at, span_ms)| {
             // Of ranges without samples nobody else asks.
@@ -285,17 +297,25 @@ impl<'a> Context<'a> {
             end.borrow().is_none().then_some(span_ms)
         });
         let mut spans = spans.filter(|(from_ms, to_ms)| from_ms <= to_ms);
-        let mut take =
-            |timestamps: &[i64], values: &[f64]| match self.keep(timestamps, values, into) {
+        let mut count = 0;
+        let mut take = |timestamps: &[i64], values: &[f64]| {
+            count += timestamps.len();
+            let taken = if count > self.settings.samples_max {
+                Err(EvalError::Samples)
+            } else {
+                take(timestamps, values)
+            };
+            match taken {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
                     *end.borrow_mut() = Some(error);
                     ControlFlow::Break(())
                 }
-            };
+            }
+        };
         let read = self.source.read_spans(handle, &mut spans, &mut take);
         self.unless_ended(read, end.take().map_or(Ok(()), Err))?;
-        self.count_read(into.timestamps.len() as u64, 0);
+        self.count_read(count as u64, 0);
         Ok(())
     }
 

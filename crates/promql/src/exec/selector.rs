@@ -56,58 +56,103 @@ impl Selector<'_> {
         }))?;
         let (from_ms, to_ms) = self.within_ms;
         Ok(Node::new(series, move |at, work, out| {
-            let samples = &mut work.scratch.samples;
             let reads = reference.reads(before_ms, after_ms);
             let reads = reads.map(|(first, last)| (first.max(from_ms), last.min(to_ms)));
-            work.ctx.read(handles[at], reads, samples)?;
             out.reset(reference.steps());
-            match takes {
-                Takes::Value => newest(samples, &reference, before_ms, out, |samples, at| {
-                    samples.values[at]
-                }),
-                Takes::Time => newest(samples, &reference, before_ms, out, |samples, at| {
-                    samples.timestamps[at] as f64 / 1000.0
-                }),
-                Takes::Stamp => newest(samples, &reference, before_ms, out, |samples, at| {
-                    samples.timestamps[at] as f64
-                }),
+            let take: fn(i64, f64) -> f64 = match takes {
+                Takes::Value => |_, value| value,
+                Takes::Time => |time_ms, _| time_ms as f64 / 1000.0,
+                Takes::Stamp => |time_ms, _| time_ms as f64,
                 Takes::Smoothed => {
+                    let samples = &mut work.scratch.samples;
+                    work.ctx.read(handles[at], reads, samples)?;
                     samples.drop_stale();
                     smooth(samples, &reference, before_ms, out);
+                    return Ok(());
                 }
-            }
+            };
+            let mut newest = Newest::new(&reference, before_ms, out, take);
+            work.ctx.pass(handles[at], reads, |timestamps, values| {
+                newest.pass(timestamps, values);
+                Ok(())
+            })?;
+            newest.finish();
             Ok(())
         }))
     }
 }
 
-/// Sets each step to what `take` gives for the newest sample of its window.
-fn newest(
-    samples: &Samples,
-    reference: &Reference,
+/// Sets each step to what `take` gives for the time and value of the newest sample of its window, while
+/// the samples pass by.
+struct Newest<'a> {
+    reference: &'a Reference,
     lookback_ms: i64,
-    out: &mut Column,
-    take: impl Fn(&Samples, usize) -> f64,
-) {
-    let mut next = 0;
-    if reference.steps() == 1 {
-        // None behind it is read, so that the last one is it.
-        next = samples.timestamps.len();
-    }
-    for step in 0..reference.steps() {
-        let time_ms = reference.time_ms(step);
-        while samples.timestamps.get(next).is_some_and(|t| *t <= time_ms) {
-            next += 1;
+    out: &'a mut Column,
+    take: fn(i64, f64) -> f64,
+    /// The first step whose newest sample may still come.
+    step: usize,
+    /// The newest sample so far.
+    last: Option<(i64, f64)>,
+}
+
+impl<'a> Newest<'a> {
+    fn new(
+        reference: &'a Reference,
+        lookback_ms: i64,
+        out: &'a mut Column,
+        take: fn(i64, f64) -> f64,
+    ) -> Self {
+        Self {
+            reference,
+            lookback_ms,
+            out,
+            take,
+            step: 0,
+            last: None,
         }
-        let Some(newest) = next.checked_sub(1) else {
-            continue;
-        };
-        if samples.timestamps[newest] > time_ms.saturating_sub(lookback_ms)
-            && !is_stale(samples.values[newest])
+    }
+
+    /// The next samples, ascending.
+    fn pass(&mut self, timestamps: &[i64], values: &[f64]) {
+        let mut next = 0;
+        while next < timestamps.len() && self.step < self.reference.steps() {
+            let time_ms = self.reference.time_ms(self.step);
+            next += behind(&timestamps[next..], time_ms);
+            if let Some(newest) = next.checked_sub(1) {
+                self.last = Some((timestamps[newest], values[newest]));
+            }
+            if next < timestamps.len() {
+                self.set(time_ms);
+            }
+        }
+    }
+
+    /// No more samples come.
+    fn finish(&mut self) {
+        while self.step < self.reference.steps() {
+            self.set(self.reference.time_ms(self.step));
+        }
+    }
+
+    fn set(&mut self, time_ms: i64) {
+        if let Some((at_ms, value)) = self.last
+            && at_ms > time_ms.saturating_sub(self.lookback_ms)
+            && !is_stale(value)
         {
-            out.set(step, take(samples, newest));
+            self.out.set(self.step, (self.take)(at_ms, value));
         }
+        self.step += 1;
     }
+}
+
+/// Samples that a step is likely to pass.
+const NEAR: usize = 8;
+
+/// How many of `timestamps`, ascending, are not after `time_ms`: few, or else a search pays.
+fn behind(timestamps: &[i64], time_ms: i64) -> usize {
+    let near = timestamps.len().min(NEAR);
+    let after = timestamps[..near].iter().position(|at| *at > time_ms);
+    after.unwrap_or_else(|| near + timestamps[near..].partition_point(|at| *at <= time_ms))
 }
 
 /// Sets each step to the value between the samples around its time, or to the last before it.

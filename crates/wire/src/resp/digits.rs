@@ -26,13 +26,14 @@ pub(super) fn as_text(digits: u64) -> u64 {
 /// Bytes of a number that [`few_decimals`] writes, at most.
 pub const FEW_DECIMALS_BYTES: usize = 20;
 
-/// The shortest digits that read back as `value`, in plain notation, if at most three are behind the point
-/// and at most twelve before it; otherwise `None`. Whole numbers have no point.
+/// Writes the shortest digits that read back as `value`, in plain notation, to the begin of `into`, if at most
+/// three are behind the point and at most twelve before it, and returns their number; otherwise `None`.
+/// Whole numbers have no point.
 ///
 /// A number of at most 15 digits is the shortest one of its double, and the only one so short: a double has
 /// at least 15 digits of precision. Whether the double is that of the digits, one division tells.
 #[inline]
-pub fn few_decimals(value: f64, into: &mut [u8; FEW_DECIMALS_BYTES]) -> Option<&[u8]> {
+pub fn few_decimals(value: f64, into: &mut [u8; FEW_DECIMALS_BYTES]) -> Option<usize> {
     const SCALE: u64 = 1000;
     let size = value.abs();
     // Also not for NaN; and -0 has a sign.
@@ -67,7 +68,7 @@ pub fn few_decimals(value: f64, into: &mut [u8; FEW_DECIMALS_BYTES]) -> Option<&
             _ => 4,
         };
     }
-    Some(&into[..end])
+    Some(end)
 }
 
 #[cfg(test)]
@@ -84,7 +85,7 @@ mod tests {
 
     fn check(value: f64) {
         let mut into = [0; FEW_DECIMALS_BYTES];
-        let found = few_decimals(value, &mut into).map(<[u8]>::to_vec);
+        let found = few_decimals(value, &mut into).map(|len| into[..len].to_vec());
         let wanted = shortest(value);
         let decimals = wanted.split_once('.').map_or(0, |(_, behind)| behind.len());
         let is_few = decimals <= 3 && (1e-3..1e12).contains(&value.abs());

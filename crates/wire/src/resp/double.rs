@@ -29,7 +29,6 @@ struct Decimal {
 /// Longest text of a number.
 pub(super) struct Digits {
     whole: itoa::Buffer,
-    few: [u8; FEW_DECIMALS_BYTES],
     short: zmij::Buffer,
 }
 
@@ -38,7 +37,6 @@ impl Digits {
     pub(super) fn new() -> Self {
         Self {
             whole: itoa::Buffer::new(),
-            few: [0; FEW_DECIMALS_BYTES],
             short: zmij::Buffer::new(),
         }
     }
@@ -55,14 +53,17 @@ pub(super) fn plain_resp2(value: f64, digits: &mut Digits) -> Option<&[u8]> {
     }
     // Not whole, so zmij's own notation is plain too.
     let is_plain = (1.0..RESP2_WHOLE_MAX).contains(&value.abs());
-    if !is_plain {
-        return None;
+    is_plain.then(|| digits.short.format_finite(value).as_bytes())
+}
+
+/// As [`plain_resp2`], of numbers with few decimals, whose length it returns.
+#[inline]
+pub(super) fn few_resp2(value: f64, into: &mut [u8; FEW_DECIMALS_BYTES]) -> Option<usize> {
+    if value.abs() >= 1.0 {
+        few_decimals(value, into)
+    } else {
+        None
     }
-    let Digits { few, short, .. } = digits;
-    Some(match few_decimals(value, few) {
-        Some(text) => text,
-        None => short.format_finite(value).as_bytes(),
-    })
 }
 
 /// Appends `value` in the RESP2 form of sample values.

@@ -1,33 +1,45 @@
-//! A short piece of a reply, built on the stack.
+//! A short piece of a reply, written where it ends up.
 //!
-//! Rows of samples are many and short. Appending each word to a buffer that may
-//! have to grow costs more than the words; here a row is built and appended once.
-//! Copies have lengths known at compile time, since a call to copy a dozen bytes
-//! costs more than copying them.
+//! Rows of samples are many and short. Appending each word to a buffer that may have to grow costs more
+//! than the words; here room for the longest row is made once, and what is left of it is cut. Copies have
+//! lengths known at compile time, since a call to copy a dozen bytes costs more than copying them, and
+//! nothing is read that was just written: the processor would wait for it.
 
-/// Capacity of a line.
+/// Room for a line.
 const ROOM_BYTES: usize = 96;
 
-/// A few dozen bytes.
-pub(super) struct Line {
-    bytes: [u8; ROOM_BYTES],
+/// A few dozen bytes at the end of a buffer.
+pub(super) struct Line<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
     len: usize,
 }
 
-impl Line {
+impl<'a> Line<'a> {
     #[inline]
-    pub(super) fn new() -> Self {
-        Self {
-            bytes: [0; ROOM_BYTES],
-            len: 0,
-        }
+    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+        let start = out.len();
+        out.resize(start + ROOM_BYTES, 0);
+        Self { out, start, len: 0 }
+    }
+
+    /// Room for the next bytes; [`Line::add`] says how many of them are meant.
+    #[inline]
+    pub(super) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
+        let room = self.out[self.start + self.len..].first_chunk_mut();
+        room.expect("the caller ensures that it fits")
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, len: usize) {
+        self.len += len;
     }
 
     /// Appends a short text; the caller ensures that it fits.
     #[inline]
     pub(super) fn put(&mut self, text: &[u8]) {
-        let len = text.len();
-        let room = &mut self.bytes[self.len..self.len + len];
+        let (begin, len) = (self.start + self.len, text.len());
+        let room = &mut self.out[begin..begin + len];
         // The two halves may overlap.
         match len {
             4..=7 => halves::<4>(room, text),
@@ -41,24 +53,14 @@ impl Line {
     /// Appends bytes whose number is known at compile time.
     #[inline]
     pub(super) fn put_all<const N: usize>(&mut self, text: [u8; N]) {
-        self.bytes[self.len..self.len + N].copy_from_slice(&text);
+        *self.room() = text;
         self.len += N;
     }
 
-    /// Appends the first `len` of some bytes; the caller ensures that all of them fit.
+    /// Cuts what is left of the room.
     #[inline]
-    pub(super) fn put_some<const N: usize>(&mut self, text: [u8; N], len: usize) {
-        self.bytes[self.len..self.len + N].copy_from_slice(&text);
-        self.len += len;
-    }
-
-    /// Appends it to `out` and empties it.
-    #[inline]
-    pub(super) fn flush(&mut self, out: &mut Vec<u8>) {
-        let end = out.len() + self.len;
-        out.extend_from_slice(&self.bytes);
-        out.truncate(end);
-        self.len = 0;
+    pub(super) fn end(self) {
+        self.out.truncate(self.start + self.len);
     }
 }
 
@@ -81,12 +83,14 @@ mod tests {
     fn texts_of_every_length_stand_behind_each_other() {
         let text: Vec<u8> = (0..40).collect();
         for len in 0..=40 {
-            let (mut line, mut out) = (Line::new(), b"x".to_vec());
+            let mut out = b"x".to_vec();
+            let mut line = Line::new(&mut out);
             line.put(b"ab");
             line.put(&text[..len]);
-            line.put_some(*b"cde", 2);
+            *line.room() = *b"cde";
+            line.add(2);
             line.put_all(*b"\r\n");
-            line.flush(&mut out);
+            line.end();
             assert_eq!(out, [b"xab", &text[..len], b"cd\r\n"].concat());
         }
     }

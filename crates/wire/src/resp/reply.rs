@@ -31,7 +31,7 @@ impl Stamp {
     }
 
     #[inline]
-    fn put(&mut self, timestamp: i64, line: &mut Line) {
+    fn put(&mut self, timestamp: i64, line: &mut Line<'_>) {
         let upper = timestamp.cast_unsigned() / EIGHT_DIGITS;
         if timestamp < EIGHT_DIGITS as i64 {
             line.put(itoa::Buffer::new().format(timestamp).as_bytes());
@@ -43,7 +43,8 @@ impl Stamp {
             self.text[..digits.len()].copy_from_slice(digits);
             (self.upper, self.len) = (upper, digits.len());
         }
-        line.put_some(self.text, self.len);
+        *line.room() = self.text;
+        line.add(self.len);
         let rest = timestamp.cast_unsigned() % EIGHT_DIGITS;
         line.put_all(as_text(eight_digits(rest)).to_le_bytes());
     }
@@ -187,25 +188,37 @@ impl<'a> Reply<'a> {
 
     /// Samples, as arrays one after another.
     pub fn samples(&mut self, timestamps: &[i64], values: &[f64]) {
-        let (mut line, mut digits) = (Line::new(), double::Digits::new());
-        let mut stamp = Stamp::new();
+        let (mut stamp, mut digits) = (Stamp::new(), double::Digits::new());
         for (&timestamp, &value) in timestamps.iter().zip(values) {
-            if self.protocol == Protocol::Resp2
-                && let Some(value) = double::plain_resp2(value, &mut digits)
-            {
-                // At most 5, 24, 3, 24 and 2 bytes.
+            if self.protocol == Protocol::Resp2 {
+                // At most 5, 24, 3, 24 and 2 bytes, and those that were in the room for them.
+                let start = self.out.len();
+                let mut line = Line::new(self.out);
                 line.put_all(*b"*2\r\n:");
                 stamp.put(timestamp, &mut line);
                 line.put_all(*b"\r\n+");
-                line.put(value);
+                if let Some(len) = double::few_resp2(value, line.room()) {
+                    line.add(len);
+                } else if let Some(text) = double::plain_resp2(value, &mut digits) {
+                    line.put(text);
+                } else {
+                    line.end();
+                    self.out.truncate(start);
+                    self.pair(timestamp, value);
+                    continue;
+                }
                 line.put_all(*b"\r\n");
-                line.flush(self.out);
+                line.end();
             } else {
-                self.array(2);
-                self.integer(timestamp);
-                self.double(value);
+                self.pair(timestamp, value);
             }
         }
+    }
+
+    fn pair(&mut self, timestamp: i64, value: f64) {
+        self.array(2);
+        self.integer(timestamp);
+        self.double(value);
     }
 
     /// True or false. RESP2: 1 or 0.
