@@ -7,12 +7,14 @@ use crate::args::Login;
 use crate::error::{Error, Result};
 use crate::other_port;
 use crate::value::parse_value;
-use latewood_tls::{ClientOptions, Duplex, install_provider, with_hint};
+use latewood_tls::rustls::StreamOwned;
+use latewood_tls::{ClientOptions, Connector, Duplex, install_provider, with_hint};
 use redis::{
     Client, ClientTlsConfig, Cmd, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
     Pipeline, TlsCertificates, Value,
 };
 use std::io::{self, ErrorKind};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// Timeout of a reply; a page of a very long series is the slowest.
 const REPLY_PATIENCE: Duration = Duration::from_secs(60);
 /// Time that a read without a protocol waits.
-const SILENCE: Duration = Duration::from_secs(5);
+const SILENCE: Duration = Duration::from_millis(200);
 
 /// A reply: a value, or the text of an error.
 pub(crate) type Answer = std::result::Result<Value, String>;
@@ -324,7 +326,7 @@ pub(crate) fn channel(name: &str, address: &str, tls: &ClientOptions) -> Result<
                 host
             };
             let connector = tls.connector(is_tls).map_err(failed)?;
-            connector.connect(&format!("{host}:{port}"), Some(SILENCE))
+            over_tcp(&connector, &format!("{host}:{port}"))
         }
         ConnectionAddr::Unix(path) => UnixStream::connect(path).and_then(|stream| {
             stream.set_read_timeout(Some(SILENCE))?;
@@ -333,6 +335,19 @@ pub(crate) fn channel(name: &str, address: &str, tls: &ClientOptions) -> Result<
         _ => return Err(failed("unknown form of address".to_owned())),
     };
     stream.map_err(|error| failed(error.to_string()))
+}
+
+fn over_tcp(connector: &Connector, address: &str) -> io::Result<Box<dyn Duplex>> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(CONNECT_PATIENCE))?;
+    let session = connector.agree(&mut stream, address);
+    let session = session.map_err(|error| io::Error::new(error.kind(), with_hint(&error)))?;
+    stream.set_read_timeout(Some(SILENCE))?;
+    Ok(match session {
+        Some(session) => Box::new(StreamOwned::new(session, stream)),
+        None => Box::new(stream),
+    })
 }
 
 /// Whether a read failed since nothing came.

@@ -69,6 +69,12 @@ impl Rule {
             && self.aggregator.eq_ignore_ascii_case(&other.aggregator)
     }
 
+    /// TS.DELETERULE for the source `key`.
+    pub(crate) fn delete(&self, key: &[u8]) -> Cmd {
+        let mut command = redis::cmd("TS.DELETERULE");
+        command.arg(key).arg(&self.destination).take()
+    }
+
     /// TS.CREATERULE for the source `key`.
     pub(crate) fn create(&self, key: &[u8]) -> Cmd {
         let mut command = redis::cmd("TS.CREATERULE");
@@ -86,20 +92,39 @@ impl Rule {
 }
 
 impl Info {
-    /// Sends TS.INFO for `key`; `None` if the series does not exist.
+    /// Sends TS.INFO for `key` and asks for its newest sample, since RedisTimeSeries says another time
+    /// where rows of rules came late; `None` if the series does not exist.
     ///
     /// # Errors
     /// When the connection is lost or the reply is invalid.
     pub(crate) fn ask(link: &mut Link, key: &[u8]) -> Result<Option<Self>> {
-        let command = redis::cmd("TS.INFO").arg(key).take();
-        match link.ask(&command)? {
-            Ok(value) => Self::parse(&value)
-                .map(Some)
-                .ok_or_else(|| link.unexpected("TS.INFO")),
-            // One of another type is no series either.
-            Err(text) if says_no_such_key(&text) || text.starts_with("WRONGTYPE") => Ok(None),
-            Err(text) => Err(link.refused(format!("TS.INFO {}", shown(key)), text)),
+        let mut both = redis::pipe();
+        both.cmd("TS.INFO").arg(key);
+        both.cmd("TS.REVRANGE")
+            .arg(key)
+            .arg(&["-", "+", "COUNT", "1"]);
+        let answers = link.ask_all(&mut both)?;
+        let mut values = Vec::new();
+        for (name, answer) in ["TS.INFO", "TS.REVRANGE"].iter().zip(answers) {
+            match answer {
+                Ok(value) => values.push(value),
+                // One of another type is no series either.
+                Err(text) if says_no_such_key(&text) || text.contains("WRONGTYPE") => {
+                    return Ok(None);
+                }
+                Err(text) => return Err(link.refused(format!("{name} {}", shown(key)), text)),
+            }
         }
+        let [info, newest] = &values[..] else {
+            return Err(link.unexpected("TS.INFO"));
+        };
+        let mut info = Self::parse(info).ok_or_else(|| link.unexpected("TS.INFO"))?;
+        let rows = items(newest).ok_or_else(|| link.unexpected("TS.REVRANGE"))?;
+        if let Some(row) = rows.first() {
+            let at = items(row).and_then(|row| integer(row.first()?));
+            info.last_timestamp = at.ok_or_else(|| link.unexpected("TS.REVRANGE"))?;
+        }
+        Ok(Some(info))
     }
 
     /// Parses the reply, alternating field names and values.
@@ -116,7 +141,7 @@ impl Info {
             known += 1;
             match bytes(&pair[0])? {
                 b"totalSamples" => info.samples = integer(value)?,
-                b"lastTimestamp" => info.last_timestamp = integer(value)?,
+                b"lastTimestamp" => {}
                 b"retentionTime" => shape.retention_ms = Some(integer(value)?),
                 b"chunkSize" => shape.chunk_size_bytes = Some(integer(value)?),
                 b"chunkType" => shape.uncompressed = Some(bytes(value)? == b"uncompressed"),

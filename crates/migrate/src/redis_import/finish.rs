@@ -32,6 +32,7 @@ impl Import<'_> {
             for rule in rules.unwrap_or_default() {
                 made |= self.finish_rule(key, &rule, &mut finished)?;
             }
+            self.name_other_rules(key, &mut finished)?;
             if made && let Err(text) = touch(&mut self.target, key)? {
                 let line = format!("{}: the open buckets of its rules: {text}", shown(key));
                 finished.left.push(line);
@@ -44,6 +45,23 @@ impl Import<'_> {
             }
         }
         Ok(finished)
+    }
+
+    /// Names rules that only the target has.
+    fn name_other_rules(&mut self, key: &[u8], finished: &mut Finished) -> Result<()> {
+        if !self.agrees(key) {
+            return Ok(());
+        }
+        let there = Info::ask(&mut self.target, key)?.unwrap_or_default();
+        let ours = self.series.get(key).map_or(&[][..], |entry| &entry.rules);
+        for rule in there.rules {
+            if !ours.iter().any(|other| other.same(&rule)) {
+                let (key, destination) = (shown(key), shown(&rule.destination));
+                let line = format!("rule {key} -> {destination}: not on the source (use --delete)");
+                finished.left.push(line);
+            }
+        }
+        Ok(())
     }
 
     fn agrees(&self, key: &[u8]) -> bool {

@@ -178,6 +178,12 @@ impl Import<'_> {
                 self.visit(key, true)?;
             }
         }
+        // What an earlier run copied may have gone since.
+        let mut gone: Vec<_> = self.state.keys().cloned().collect();
+        gone.retain(|key| !keys.series.contains(key));
+        for key in gone {
+            self.visit(&key, false)?;
+        }
         Ok(commands)
     }
 
@@ -334,6 +340,13 @@ impl Import<'_> {
         if self.state.step(key).is_none() {
             self.state.note(key, Step::Begun)?;
         }
+        // They would go on to write rows that the source does not have.
+        let rules = there.as_ref().map_or(&[][..], |there| &there.rules);
+        for rule in rules.iter().filter(|_| self.options.delete) {
+            if !info.rules.iter().any(|other| other.same(rule)) {
+                self.target.run(&rule.delete(key))?;
+            }
+        }
         if let Some(command) = command
             && let Err(text) = self.target.ask(&command)?
         {
@@ -364,8 +377,11 @@ impl Import<'_> {
             self.target.run(&redis::cmd("DEL").arg(key).take())?;
         }
         let there = Info::ask(&mut self.target, key)?.is_some();
-        self.progress
-            .say(&format!("{}: deleted on the source", shown(key)));
+        let known = self.series.get(key).map(|entry| &entry.verdict);
+        if !matches!(known, Some(Verdict::Gone { .. })) {
+            self.progress
+                .say(&format!("{}: deleted on the source", shown(key)));
+        }
         let entry = Entry {
             verdict: Verdict::Gone { deleted: !there },
             shape: Shape::default(),

@@ -26,6 +26,9 @@ const LINE_BYTES_MAX: u64 = 1024;
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(300);
 /// Time between two acknowledgements.
 const ACK_EVERY: Duration = Duration::from_secs(1);
+/// The same until the first command: a source begins to send them at the first one after it has seen that
+/// its snapshot was sent.
+const FIRST_ACK_EVERY: Duration = Duration::from_millis(100);
 /// Bytes of a mark behind a snapshot.
 const MARK_BYTES: usize = 40;
 /// As large as a source may send them.
@@ -232,17 +235,21 @@ impl Listener {
     fn listen(&mut self) -> io::Result<()> {
         let (mut parser, mut piece) = (Parser::new(), vec![0; 64 << 10]);
         let mut acked: Option<Instant> = None;
+        let mut ack_every = FIRST_ACK_EVERY;
         // The last one is this thread's own.
         while Arc::strong_count(&self.shared) > 1 {
             let asked = self.note(&mut parser)?;
-            if asked || acked.is_none_or(|at| at.elapsed() >= ACK_EVERY) {
+            if asked || acked.is_none_or(|at| at.elapsed() >= ack_every) {
                 let offset = self.offset.to_string();
                 send(&mut *self.stream, &["REPLCONF", "ACK", &offset])?;
                 acked = Some(Instant::now());
             }
             match self.stream.read(&mut piece) {
                 Ok(0) => return Ok(()),
-                Ok(read) => self.buffer.extend_from_slice(&piece[..read]),
+                Ok(read) => {
+                    self.buffer.extend_from_slice(&piece[..read]);
+                    ack_every = ACK_EVERY;
+                }
                 Err(error) if is_silence(&error) => {}
                 Err(error) => return Err(error),
             }

@@ -36,9 +36,11 @@ pub(crate) fn print(
             Verdict::Differs(found) => left.push(format!("{key}: {}", differs(found, deletes))),
         }
     }
+    let is_gone = |entry: &&Entry| matches!(entry.verdict, Verdict::Gone { deleted: true });
+    let gone = series.values().filter(is_gone).count();
     println!(
         "{agreed} of {} series agree by count and checksum: {samples_agreed} samples",
-        series.len()
+        series.len() - gone
     );
     println!(
         "{} compaction rules, {} expiries",

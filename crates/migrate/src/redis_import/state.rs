@@ -84,6 +84,11 @@ impl State {
         Ok(state)
     }
 
+    /// The series that were begun.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.steps.keys()
+    }
+
     /// The progress of `key`, if it was begun.
     pub(crate) fn step(&self, key: &[u8]) -> Option<Step> {
         self.steps.get(key).copied()

@@ -77,17 +77,18 @@ pub(super) async fn write_v3(
              or second)"
         ))
     })?;
-    match first("accept_partial").as_deref() {
-        None | Some("true") => {}
-        Some("false") => {
-            let text =
-                "accept_partial=false is not supported: the valid lines of a request are stored";
-            return Err(Answer::bad(text));
-        }
-        Some(other) => {
-            let text = format!("invalid accept_partial {other:?} (use true)");
-            return Err(Answer::bad(text));
-        }
+    let truth = |name| match first(name).as_deref() {
+        None => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(other) => Err(Answer::bad(format!(
+            "invalid {name} {other:?} (use true or false)"
+        ))),
+    };
+    truth("no_sync")?;
+    if truth("accept_partial")? == Some(false) {
+        let text = "accept_partial=false is not supported: the valid lines of a request are stored";
+        return Err(Answer::bad(text));
     }
     let write = Write {
         precision,

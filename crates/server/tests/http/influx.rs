@@ -57,6 +57,7 @@ fn the_unit_of_version_3_is_guessed_or_said() {
         ("precision=h", "invalid precision"),
         ("accept_partial=false", "not supported"),
         ("accept_partial=2", "invalid accept_partial"),
+        ("no_sync=2", "invalid no_sync"),
     ] {
         let answer = http.post(&format!("/api/v3/write_lp?{parameter}"), b"m v=1 1\n");
         assert_eq!(answer.status, 400, "{parameter}");

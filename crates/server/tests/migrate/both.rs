@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 
 /// The end of a name and the key, in a request that reads samples.
-const READS: &[u8] = b"RANGE\r\n$1\r\nk\r\n";
+const READS: &[u8] = b"\r\nRANGE\r\n$1\r\nk\r\n";
 
 /// An address behind which is that of a server; `before` is called ahead of each request there that
 /// reads samples.

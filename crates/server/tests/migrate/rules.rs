@@ -1,6 +1,6 @@
 //! Compaction rules and expiry: they come last, and work on as they did on the source.
 
-use crate::harness::Server;
+use crate::harness::{Client, Server};
 use crate::migrate::live::follow;
 use crate::migrate::peer::Peer;
 use crate::migrate::{assert_same, contents, copying, run};
@@ -61,6 +61,90 @@ pub(super) fn go_on_alike(peer: &Peer, target: &Server) {
         assert_eq!(peer.client().ask(command), target.client().ask(command));
     }
     assert_same(&contents(peer.address()), &contents(target.address()));
+}
+
+/// RedisTimeSeries tells the time of the first row as the newest where rows come late.
+#[test]
+fn rows_that_came_late_are_copied() {
+    let peer = Peer::start();
+    let mut client = peer.client();
+    for command in [
+        "TS.CREATE s",
+        "TS.CREATE d",
+        "TS.ADD s 100000 1",
+        "TS.CREATERULE s d AGGREGATION sum 10",
+        "TS.ADD s 10 10",
+        "TS.ADD s 20 20",
+        "TS.ADD s 30 30",
+        "TS.ADD s 40 40",
+    ] {
+        let reply = client.ask(command);
+        assert!(!reply.starts_with('-'), "{command}: {reply}");
+    }
+    for more in [&[][..], &["--psync"]] {
+        let target = Server::start();
+        let (status, summary, errors) = run(&[&copying(&peer, &target)[..], more].concat());
+        assert_eq!(status, Some(0), "{summary}{errors}");
+        assert!(
+            summary.contains("agree by count and checksum: 9 samples"),
+            "{summary}"
+        );
+        let range = "TS.RANGE d - +";
+        assert_eq!(target.client().ask(range), client.ask(range));
+    }
+}
+
+#[test]
+fn what_goes_between_two_runs_goes_from_the_target() {
+    let (peer, target) = (Peer::start(), Server::start());
+    let mut client = peer.client();
+    let make = |client: &mut Client, commands: &[&str]| {
+        for command in commands {
+            let reply = client.ask(command);
+            assert!(!reply.starts_with('-'), "{command}: {reply}");
+        }
+    };
+    make(
+        &mut client,
+        &[
+            "TS.ADD a 1 1",
+            "TS.ADD b 1 1",
+            "TS.CREATE d",
+            "TS.CREATERULE a d AGGREGATION sum 10",
+            "TS.ADD text 1 1",
+        ],
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let resume = ["--resume", state.to_str().unwrap()];
+    let words = [&copying(&peer, &target)[..], &resume].concat();
+    let (status, summary, errors) = run(&words);
+    assert_eq!(status, Some(0), "{summary}{errors}");
+    make(
+        &mut client,
+        &[
+            "DEL b",
+            "TS.DELETERULE a d",
+            "SET text 1",
+            "TS.ADD a 25 1",
+            "TS.ADD a 35 1",
+        ],
+    );
+    let (status, summary, _) = run(&words);
+    assert_eq!(status, Some(3), "{summary}");
+    for left in [
+        "b: deleted on the source, still on the target (use --delete)",
+        "text: deleted on the source, still on the target (use --delete)",
+        "rule a -> d: not on the source (use --delete)",
+    ] {
+        assert!(summary.contains(left), "{left} in {summary}");
+    }
+    let (status, summary, errors) = run(&[&words[..], &["--delete"]].concat());
+    assert_eq!(status, Some(0), "{summary}{errors}");
+    let mut ours = target.client();
+    assert_eq!(ours.ask("EXISTS b text"), ":0\r\n");
+    make(&mut ours, &["TS.ADD a 45 1"]);
+    assert_eq!(ours.ask("TS.RANGE d - +"), client.ask("TS.RANGE d - +"));
 }
 
 #[test]
