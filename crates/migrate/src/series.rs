@@ -103,23 +103,28 @@ impl Info {
         both.cmd("TS.REVRANGE")
             .arg(key)
             .arg(&["-", "+", "COUNT", "1"]);
-        let answers = link.ask_all(&mut both)?;
-        let mut values = Vec::new();
-        for (name, answer) in ["TS.INFO", "TS.REVRANGE"].iter().zip(answers) {
-            match answer {
-                Ok(value) => values.push(value),
-                // One of another type is no series either.
-                Err(text) if says_no_such_key(&text) || text.contains("WRONGTYPE") => {
-                    return Ok(None);
-                }
-                Err(text) => return Err(link.refused(format!("{name} {}", shown(key)), text)),
-            }
-        }
-        let [info, newest] = &values[..] else {
+        let mut answers = link.ask_all(&mut both)?.into_iter();
+        let (Some(info), Some(newest)) = (answers.next(), answers.next()) else {
             return Err(link.unexpected("TS.INFO"));
         };
-        let mut info = Self::parse(info).ok_or_else(|| link.unexpected("TS.INFO"))?;
-        let rows = items(newest).ok_or_else(|| link.unexpected("TS.REVRANGE"))?;
+        // One of another type is no series either.
+        let is_gone = |text: &str| says_no_such_key(text) || text.contains("WRONGTYPE");
+        let refused = |link: &Link, name: &str, text| {
+            Err(link.refused(format!("{name} {}", shown(key)), text))
+        };
+        let mut info = match info {
+            Ok(value) => Self::parse(&value).ok_or_else(|| link.unexpected("TS.INFO"))?,
+            Err(text) if is_gone(&text) => return Ok(None),
+            Err(text) => return refused(link, "TS.INFO", text),
+        };
+        let newest = match newest {
+            Ok(value) => value,
+            Err(text) if is_gone(&text) => return Ok(None),
+            // Before 1.4: that of TS.INFO has to do.
+            Err(text) if text.contains("unknown command") => return Ok(Some(info)),
+            Err(text) => return refused(link, "TS.REVRANGE", text),
+        };
+        let rows = items(&newest).ok_or_else(|| link.unexpected("TS.REVRANGE"))?;
         if let Some(row) = rows.first() {
             let at = items(row).and_then(|row| integer(row.first()?));
             info.last_timestamp = at.ok_or_else(|| link.unexpected("TS.REVRANGE"))?;
@@ -141,7 +146,7 @@ impl Info {
             known += 1;
             match bytes(&pair[0])? {
                 b"totalSamples" => info.samples = integer(value)?,
-                b"lastTimestamp" => {}
+                b"lastTimestamp" => info.last_timestamp = integer(value)?,
                 b"retentionTime" => shape.retention_ms = Some(integer(value)?),
                 b"chunkSize" => shape.chunk_size_bytes = Some(integer(value)?),
                 b"chunkType" => shape.uncompressed = Some(bytes(value)? == b"uncompressed"),

@@ -37,6 +37,7 @@ impl Import<'_> {
         self.progress
             .say("following the commands of the source; stop its writers to end");
         self.begin("following", 0);
+        commands.know(self.series.keys());
         let (mut quiet_since, mut line) = (Instant::now(), Instant::now());
         while quiet_since.elapsed() < BETWEEN_PASSES {
             let touched = match commands.take() {
@@ -64,10 +65,15 @@ impl Import<'_> {
         Ok(true)
     }
 
-    /// Whether commands that touched a key are followed: it is a series of this import, or a new one.
+    /// Whether commands that touched a key are waited for: it is a series of this import, or a new one.
     pub(super) fn is_ours(&self, key: &[u8], times: &Times) -> bool {
         // Of another pattern, a pass finds new ones.
-        self.series.contains_key(key) || times.is_made && self.options.pattern == "*"
+        let is_new = times.is_made && self.options.pattern == "*";
+        match self.series.get(key).map(|entry| &entry.verdict) {
+            Some(Verdict::Refused(_)) => false,
+            Some(Verdict::Gone { .. }) | None => is_new,
+            Some(_) => true,
+        }
     }
 
     fn say_followed(&self, followed: &Followed) {
@@ -82,10 +88,13 @@ impl Import<'_> {
         let mut is_any = false;
         let mut made: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
         for (key, times) in touched.series {
-            if !self.is_ours(&key, &times) {
+            let is_ours = self.is_ours(&key, &times);
+            // What was renamed may be none: it is looked at, and not waited for.
+            let is_looked_at = is_ours || times.may_be_made && self.options.pattern == "*";
+            if !is_looked_at {
                 continue;
             }
-            is_any = true;
+            is_any |= is_ours;
             followed.commands += times.commands;
             let Some((oldest, rules)) = self.mend_times(&key, &times, followed)? else {
                 continue;

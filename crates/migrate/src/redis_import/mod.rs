@@ -178,13 +178,33 @@ impl Import<'_> {
                 self.visit(key, true)?;
             }
         }
-        // What an earlier run copied may have gone since.
-        let mut gone: Vec<_> = self.state.keys().cloned().collect();
-        gone.retain(|key| !keys.series.contains(key));
-        for key in gone {
-            self.visit(&key, false)?;
-        }
+        self.visit_earlier(keys)?;
         Ok(commands)
+    }
+
+    /// Takes in what an earlier run copied, some of which may have gone since.
+    fn visit_earlier(&mut self, keys: &Keys) -> Result<()> {
+        let earlier: Vec<_> = self.state.keys().cloned().collect();
+        // Another server, or one that lost its data, must not empty the target.
+        if self.options.delete && keys.series.is_empty() && !earlier.is_empty() {
+            return Err(Error::Failed(format!(
+                "the source has no series, and {} were copied before: is it the right one? Without \
+                 the file of --resume, nothing is deleted",
+                earlier.len()
+            )));
+        }
+        for key in earlier {
+            if !keys.series.contains(&key) {
+                self.visit(&key, false)?;
+                continue;
+            }
+            self.series.entry(key).or_insert_with(|| Entry {
+                verdict: Verdict::Copied,
+                shape: Shape::default(),
+                rules: Vec::new(),
+            });
+        }
+        Ok(())
     }
 
     /// Step 2. With `--follow`, until a whole pass finds no difference.
@@ -200,7 +220,7 @@ impl Import<'_> {
             }
             let mut whole = first.series.clone();
             if !is_known {
-                whole = Keys::walk(&mut self.source, &self.options.pattern)?.series;
+                whole.extend(Keys::walk(&mut self.source, &self.options.pattern)?.series);
                 whole.extend(self.series.keys().cloned());
             }
             let mut differing = self.compare(pass, whole)?;
@@ -343,8 +363,13 @@ impl Import<'_> {
         // They would go on to write rows that the source does not have.
         let rules = there.as_ref().map_or(&[][..], |there| &there.rules);
         for rule in rules.iter().filter(|_| self.options.delete) {
-            if !info.rules.iter().any(|other| other.same(rule)) {
-                self.target.run(&rule.delete(key))?;
+            if !info.rules.iter().any(|other| other.same(rule))
+                && let Err(text) = self.target.ask(&rule.delete(key))?
+            {
+                let destination = shown(&rule.destination);
+                return Ok(Err(format!(
+                    "the target refused to delete its rule to {destination}: {text}"
+                )));
             }
         }
         if let Some(command) = command
@@ -377,6 +402,9 @@ impl Import<'_> {
             self.target.run(&redis::cmd("DEL").arg(key).take())?;
         }
         let there = Info::ask(&mut self.target, key)?.is_some();
+        if !there {
+            self.state.forget(key)?;
+        }
         let known = self.series.get(key).map(|entry| &entry.verdict);
         if !matches!(known, Some(Verdict::Gone { .. })) {
             self.progress

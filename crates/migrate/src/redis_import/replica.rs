@@ -16,6 +16,7 @@ use crate::error::{Doing, Error, Result};
 use latewood_rdb::File;
 use latewood_tls::Duplex;
 use latewood_wire::resp::{Limits, Parsed, Parser, encode_command};
+use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -184,6 +185,8 @@ pub(super) struct Commands {
 #[derive(Default)]
 struct Shared {
     touched: Touched,
+    /// Series of the import.
+    known: HashSet<Vec<u8>>,
     /// Why no more commands come.
     end: Option<String>,
 }
@@ -193,11 +196,23 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl Commands {
-    /// Whether nothing was touched, since the last call of [`Commands::take`], that concerns `is_ours`.
+    /// Says which series the import has.
+    pub(super) fn know<'a>(&self, keys: impl Iterator<Item = &'a Vec<u8>>) {
+        let mut shared = lock(&self.shared);
+        for key in keys {
+            if !shared.known.contains(key) {
+                shared.known.insert(key.clone());
+            }
+        }
+    }
+
+    /// Whether more commands come, and nothing was touched, since the last call of [`Commands::take`], that concerns `is_ours`.
     pub(super) fn is_quiet(&self, is_ours: impl Fn(&[u8], &Times) -> bool) -> bool {
         let shared = lock(&self.shared);
         let mut series = shared.touched.series.iter();
-        !shared.touched.all && !series.any(|(key, times)| is_ours(key, times))
+        shared.end.is_none()
+            && !shared.touched.all
+            && !series.any(|(key, times)| is_ours(key, times))
     }
 
     /// What was touched since the last call.
@@ -275,7 +290,8 @@ impl Listener {
                     }
                     let name = words[0].to_ascii_uppercase();
                     if self.db == self.wanted || matches!(&*name, b"FLUSHALL" | b"SWAPDB") {
-                        shared.touched.note(&words);
+                        let Shared { touched, known, .. } = &mut *shared;
+                        touched.note(&words, |key| known.contains(key));
                     }
                     at += consumed;
                 }

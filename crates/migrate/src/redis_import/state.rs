@@ -2,7 +2,7 @@
 //!
 //! CSV, append-only, one record per event, so that the file is correct after a kill at any moment:
 //! a series is recorded as begun before it is created on the target, and as copied after its last
-//! sample was acknowledged. Every record ends with a full stop; a last record without it was
+//! sample was acknowledged, and as gone once it is on neither side. Every record ends with a full stop; a last record without it was
 //! interrupted and is truncated. The first record holds the version of the format and the
 //! identity of the import; a file of another import is refused.
 
@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 /// The first field of the first record.
 const MAGIC: &[u8] = b"latewood import";
 const VERSION: &[u8] = b"1";
+/// The first field of a record of a series that is on neither side any more.
+const GONE: &[u8] = b"gone";
 /// The last field of every record.
 const STOP: &[u8] = b".";
 
@@ -107,6 +109,17 @@ impl State {
         Ok(())
     }
 
+    /// Records that `key` is on neither side any more.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn forget(&mut self, key: &[u8]) -> Result<()> {
+        if self.steps.remove(key).is_some() {
+            self.append(&[GONE, key])?;
+        }
+        Ok(())
+    }
+
     fn append(&mut self, fields: &[&[u8]]) -> Result<()> {
         let Some((file, path)) = &mut self.file else {
             return Ok(());
@@ -154,6 +167,7 @@ impl State {
                 {
                     self.steps.insert(key.to_vec(), step);
                 }
+                [GONE, key, STOP] if whole > 0 => drop(self.steps.remove(key)),
                 _ if whole == 0 => return Err(wrong("is not a state file of an import".into())),
                 _ => {
                     let line = record.position().map_or(0, csv::Position::line);

@@ -31,8 +31,10 @@ pub(super) struct Times {
     pub(super) whole: bool,
     /// Whatever is newer than what the target has.
     pub(super) newest: bool,
-    /// The key may be that of a new series.
+    /// It is that of a series, which may be new.
     pub(super) is_made: bool,
+    /// It may be, once it was renamed, copied or restored.
+    pub(super) may_be_made: bool,
     /// Commands that touched it.
     pub(super) commands: u64,
 }
@@ -66,8 +68,9 @@ impl Times {
 }
 
 impl Touched {
-    /// Takes in a command, its name first.
-    pub(super) fn note(&mut self, words: &[&[u8]]) {
+    /// Takes in a command, its name first. What is deleted counts only if it `is_known`, since sources
+    /// of other keys delete many.
+    pub(super) fn note(&mut self, words: &[&[u8]], is_known: impl Fn(&[u8]) -> bool) {
         let Some((name, words)) = words.split_first() else {
             return;
         };
@@ -98,10 +101,24 @@ impl Touched {
             }
             b"TS.CREATE" | b"TS.ALTER" => self.changed(first(1)),
             b"TS.CREATERULE" | b"TS.DELETERULE" => self.changed(first(2)),
-            b"RENAME" | b"RENAMENX" | b"COPY" => self.replaced(first(2), true),
-            b"RESTORE" => self.replaced(first(1), true),
-            b"DEL" | b"UNLINK" => self.replaced(words, false),
-            b"MOVE" => self.replaced(first(1), false),
+            b"RENAME" | b"RENAMENX" | b"COPY" => {
+                for key in first(2) {
+                    self.replaced(key).may_be_made = true;
+                }
+            }
+            b"RESTORE" => {
+                for key in first(1) {
+                    self.replaced(key).may_be_made = true;
+                }
+            }
+            name @ (b"DEL" | b"UNLINK" | b"MOVE") => {
+                let keys = if name == b"MOVE" { first(1) } else { words };
+                for key in keys {
+                    if is_known(key) || self.series.contains_key(*key) {
+                        self.replaced(key);
+                    }
+                }
+            }
             b"FLUSHALL" | b"FLUSHDB" | b"SWAPDB" => self.all = true,
             // Of other types: a series that became one of these, a pass finds.
             _ => {}
@@ -122,12 +139,10 @@ impl Touched {
         }
     }
 
-    fn replaced(&mut self, keys: &[&[u8]], is_made: bool) {
-        for key in keys {
-            let times = self.times(key);
-            times.whole = true;
-            times.is_made |= is_made;
-        }
+    fn replaced(&mut self, key: &[u8]) -> &mut Times {
+        let times = self.times(key);
+        times.whole = true;
+        times
     }
 
     /// From one time to another; where one is not a number, such as `*`, whatever is newest.
@@ -154,7 +169,7 @@ mod tests {
         let mut touched = Touched::default();
         for command in commands {
             let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
-            touched.note(&words);
+            touched.note(&words, |key| key != b"unknown");
         }
         touched
     }
@@ -169,7 +184,7 @@ mod tests {
             "TS.INCRBY c 1 TIMESTAMP 9",
             "TS.DEL b 1 20",
             "TS.ADD d * 1",
-            "DEL e f",
+            "DEL e f unknown",
             "SET g 1",
         ]);
         let commands: u64 = found.series.values().map(|times| times.commands).sum();
@@ -182,9 +197,10 @@ mod tests {
         assert!(found.series[&b"e"[..]].whole && found.series[&b"f"[..]].whole);
         assert!(found.series[&b"a"[..]].is_made && !found.series[&b"e"[..]].is_made);
         assert!(!found.series.contains_key(&b"g"[..]) && !found.all);
+        assert!(!found.series.contains_key(&b"unknown"[..]));
         assert!(touched(&["FLUSHALL"]).all);
         let moved = touched(&["RENAME a b", "RESTORE c 0 x"]).series;
-        assert!(moved.len() == 3 && moved.values().all(|times| times.whole && times.is_made));
+        assert!(moved.len() == 3 && moved.values().all(|times| times.whole && times.may_be_made));
     }
 
     #[test]

@@ -13,9 +13,8 @@ const TASK_COLUMNS_MAX: usize = 64;
 /// Most columns that are computed at a time.
 const CHUNK_COLUMNS: usize = 1024;
 
-/// Time that a thread computes columns alone before others join, and columns between two looks at it.
+/// Time that a thread computes a few columns alone before others join.
 const ALONE_MAX: Duration = Duration::from_micros(200);
-const COLUMNS_UNTIMED: usize = 8;
 /// What a column costs beside its steps, in steps: finding its samples.
 const COLUMN_STEPS: usize = 32;
 
@@ -59,9 +58,8 @@ pub(crate) fn for_columns(
                 // Unless they read much.
                 let begun = Instant::now();
                 while done < wanted.len() && begun.elapsed() < ALONE_MAX {
-                    let next = wanted.len().min(done + COLUMNS_UNTIMED);
-                    compute(&mut columns[done..next], &wanted[done..next])?;
-                    done = next;
+                    compute(&mut columns[done..=done], &wanted[done..=done])?;
+                    done += 1;
                 }
             }
             let (columns, wanted) = (&mut columns[done..], &wanted[done..]);

@@ -145,6 +145,21 @@ fn what_goes_between_two_runs_goes_from_the_target() {
     assert_eq!(ours.ask("EXISTS b text"), ":0\r\n");
     make(&mut ours, &["TS.ADD a 45 1"]);
     assert_eq!(ours.ask("TS.RANGE d - +"), client.ask("TS.RANGE d - +"));
+    // While commands are followed, too.
+    let more = [&resume[..], &["--psync"]].concat();
+    let (status, summary, told) = follow(&peer, &target, &more, |line| {
+        if line.starts_with("following the commands") {
+            make(&mut client, &["DEL a", "RENAME text other"]);
+        }
+    });
+    assert_eq!(status, Some(0), "{summary}{told:?}");
+    assert_eq!(ours.ask("EXISTS a d"), ":1\r\n");
+    // A source that lost everything is not followed.
+    client.ask("FLUSHALL");
+    let (status, _, errors) = run(&[&words[..], &["--delete"]].concat());
+    assert_eq!(status, Some(1));
+    assert!(errors.contains("is it the right one?"), "{errors}");
+    assert_eq!(ours.ask("EXISTS d"), ":1\r\n");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! nothing is read that was just written: the processor would wait for it.
 
 /// Room for a line.
-const ROOM_BYTES: usize = 96;
+const ROOM_BYTES: usize = 64;
 
 /// A few dozen bytes at the end of a buffer.
 pub(super) struct Line<'a> {

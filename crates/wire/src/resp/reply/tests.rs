@@ -81,8 +81,21 @@ fn samples_are_as_one_after_another() {
         1_699_999_999_000,
         i64::MAX,
     ];
-    let value = |at: usize| at as f64 * 0.375 - 1.0;
-    let values: Vec<f64> = (0..timestamps.len()).map(value).collect();
+    // Longer texts first: what is left of them in the room is not shown.
+    let values = [
+        1.234567890123456,
+        -98765.4321,
+        4503599627370497.0,
+        1e300,
+        1e12,
+        7.0,
+        f64::NAN,
+        -0.0,
+        0.375,
+        f64::INFINITY,
+        -2.5,
+        1.0,
+    ];
     let apart = both(|r| {
         for (timestamp, value) in timestamps.iter().zip(&values) {
             r.array(2);
