@@ -92,15 +92,14 @@ impl Key {
 /// Appends `text` without the backslashes before bytes of `escaped`.
 pub(super) fn unescape(text: &[u8], escaped: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        let is_escape = byte == b'\\' && after.first().is_some_and(|next| escaped.contains(next));
-        if !is_escape {
-            out.push(byte);
-        }
-        rest = after;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        let is_escape = rest.get(at + 1).is_some_and(|next| escaped.contains(next));
+        out.extend_from_slice(&rest[..at + usize::from(!is_escape)]);
+        rest = &rest[at + 1..];
         if is_escape {
             out.push(rest[0]);
             rest = &rest[1..];
         }
     }
+    out.extend_from_slice(rest);
 }
