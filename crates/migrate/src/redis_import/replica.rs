@@ -206,7 +206,8 @@ impl Commands {
         }
     }
 
-    /// Whether more commands come, and nothing was touched, since the last call of [`Commands::take`], that concerns `is_ours`.
+    /// Whether more commands come, and none since the last call of [`Commands::take`] touched a key that
+    /// `is_ours`.
     pub(super) fn is_quiet(&self, is_ours: impl Fn(&[u8], &Times) -> bool) -> bool {
         let shared = lock(&self.shared);
         let mut series = shared.touched.series.iter();
@@ -283,12 +284,12 @@ impl Listener {
                 Parsed::Empty { consumed } => at += consumed,
                 Parsed::Command { consumed } => {
                     let words: Vec<&[u8]> = parser.command().args(rest).collect();
-                    asks |= words[0].eq_ignore_ascii_case(b"REPLCONF");
-                    if words[0].eq_ignore_ascii_case(b"SELECT") {
+                    let name = words[0].to_ascii_uppercase();
+                    asks |= name == b"REPLCONF";
+                    if name == b"SELECT" {
                         let db = words.get(1).copied().unwrap_or_default();
                         self.db = String::from_utf8_lossy(db).into_owned();
                     }
-                    let name = words[0].to_ascii_uppercase();
                     if self.db == self.wanted || matches!(&*name, b"FLUSHALL" | b"SWAPDB") {
                         let Shared { touched, known, .. } = &mut *shared;
                         touched.note(&words, |key| known.contains(key));

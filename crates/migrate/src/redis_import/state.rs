@@ -2,7 +2,8 @@
 //!
 //! CSV, append-only, one record per event, so that the file is correct after a kill at any moment:
 //! a series is recorded as begun before it is created on the target, and as copied after its last
-//! sample was acknowledged, and as gone once it is on neither side. Every record ends with a full stop; a last record without it was
+//! sample was acknowledged, and as gone once it is on neither side. Every record ends with a full
+//! stop; a last record without it was
 //! interrupted and is truncated. The first record holds the version of the format and the
 //! identity of the import; a file of another import is refused.
 

@@ -1,8 +1,8 @@
 //! Which series, and which of their samples, the commands of a source touch.
 //!
-//! A command is not repeated on the target, whose series have no IGNORE and no rules yet, and which would
-//! have to do as every version of the source does. It says where both sides may differ now; what is
-//! there, they are asked.
+//! The target does not repeat a command: its series have no IGNORE and no rules yet, and it would have to
+//! do as every version of the source does. A command says where both sides may differ; the samples there
+//! are read on both.
 //!
 //! Tested here, and beside a real source in `tests/migrate/live.rs` of the server.
 

@@ -18,7 +18,7 @@ const ALONE_MAX: Duration = Duration::from_micros(200);
 /// What a column costs beside its steps, in steps: finding its samples.
 const COLUMN_STEPS: usize = 32;
 
-/// Whether so many columns are not worth waking another thread, as far as their number tells.
+/// Whether one thread computes these columns faster than several do, judged by columns and steps alone.
 pub(crate) fn is_small(columns: usize, steps: usize) -> bool {
     columns.saturating_mul(steps + COLUMN_STEPS) <= TASK_STEPS
 }
@@ -55,7 +55,7 @@ pub(crate) fn for_columns(
         ctx.apart(|| {
             let mut done = 0;
             if is_small(wanted.len(), steps) {
-                // Unless they read much.
+                // A column may read much: then the other threads join.
                 let begun = Instant::now();
                 while done < wanted.len() && begun.elapsed() < ALONE_MAX {
                     compute(&mut columns[done..=done], &wanted[done..=done])?;

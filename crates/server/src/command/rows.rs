@@ -36,9 +36,9 @@ const FRAME_BYTES: usize = FRAME_SAMPLES_MAX * (ROW_BYTES.1 + VALUE_BYTES.1);
 const ROW_BYTES: (u64, usize) = (8, 48);
 const VALUE_BYTES: (u64, usize) = (4, 32);
 
-/// Appends the rows that `query` gives to its sink, which are `about` so many: where that is right, the
-/// reply is never copied. After an error `out` holds part of them, and so it does where the work is
-/// `cancelled`.
+/// Appends the rows that `query` gives to its sink. `about` estimates their number; 0 is unknown. A right
+/// estimate saves copies of the reply. After an error `out` holds part of the rows, and so it does where
+/// the work is `cancelled`.
 pub(crate) fn append(
     out: &mut Vec<u8>,
     part: Part<'_>,
