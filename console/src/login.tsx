@@ -41,7 +41,7 @@ export function Login() {
         <h2 id="login-title">Log in</h2>
         <p>A user of this server's access control list. The password stays in this page's memory.</p>
         {text && <p class="error" role="alert">{text}</p>}
-        <label>User<input name="user" autocomplete="username" value="default" required /></label>
+        <label>User<input name="user" autocomplete="username" defaultValue="default" required /></label>
         <label>Password<input name="password" type="password" autocomplete="current-password" ref={password} /></label>
         <div class="row end">
           <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { becomes, browsing, query, Server, serving, START, texts } from './harness.mjs';
+import { becomes, browsing, parameters, query, Server, serving, START, texts } from './harness.mjs';
 
 // Ten minutes, a value every ten seconds.
 const SPAN = { from: String(START), to: String(START + 600_000) };
@@ -214,6 +214,28 @@ test('the focus is where it was before the login', async () => {
   await page.getByRole('button', { name: 'Log in' }).click();
   await logIn(page);
   await becomes(focused, 'Log out default', page);
+});
+
+test('what is typed stays when an answer comes, and when a login is refused', async () => {
+  const context = await browser.chromium.newContext();
+  const held = await hold(context, 'query_range');
+  const page = await browser.openIn(context, query(server, { ...SPAN, q: 'room_temp' }));
+  await becomes(() => held.count(), 1, page);
+  const step = page.getByRole('textbox', { name: 'Step' });
+  await step.fill('25s');
+  await held.letGo();
+  await becomes(() => legend(page), ['room_temp'], page);
+  await step.press('Enter');
+  await becomes(() => parameters(page).get('step'), '25s', page);
+  // What another one asked for is shown.
+  await page.goBack();
+  await becomes(() => step.inputValue(), '', page);
+  const other = await browser.open(query(locked, { ...SPAN, q: 'room_temp' }));
+  const user = other.getByRole('dialog').getByLabel('User');
+  await user.fill('reader');
+  await logIn(other, 'wrong');
+  await other.getByRole('alert').getByText('wrong user name or password').waitFor();
+  assert.equal(await user.inputValue(), 'reader');
 });
 
 test('a login that the browser keeps by itself is not used', async () => {

@@ -1,9 +1,17 @@
-// A selector that is typed: a draft until it is put in the address.
+// What is typed: a draft until it is put in the address.
 
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { setParams } from '../route';
 
-/** The draft of the parameter `name`, which has the value `text`. */
+/** The ref of an input without `value`: it shows `text` whenever that changes, and keeps what is typed however often its page is drawn meanwhile. */
+export function useBox(text: string) {
+  const box = useRef<HTMLInputElement>(null);
+  // At once: later it would take away what has been typed since.
+  useLayoutEffect(() => { if (box.current) box.current.value = text; }, [text]);
+  return box;
+}
+
+/** The draft of the selector in the parameter `name`, which has the value `text`. */
 export function useDraft(name: string, text: string) {
   const [draft, setDraft] = useState(text);
   const [revision, setRevision] = useState(0);

@@ -4,10 +4,11 @@
 //   top    the length of each list
 //   idle   as in idle.tsx
 
-import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { isUnanswered, useAnswer } from '../../ask';
 import { Broken, durationOf } from '../../components/broken';
 import { Choice } from '../../components/choice';
+import { useBox } from '../../components/draft';
 import { FigureList } from '../../components/figures';
 import { Busy, Empty, ErrorBox, NoSeries } from '../../components/notice';
 import { labelNames } from '../../components/names';
@@ -40,12 +41,10 @@ function Heads({ data }: { data: Tsdb | null }) {
 function Bar({ focus, again }: { focus: string; again: () => void }) {
   const [labels, setLabels] = useState<string[]>([]);
   const complete = () => void labelNames().then(setLabels);
-  const box = useState(() => ({ current: null as HTMLInputElement | null }))[0];
-  useLayoutEffect(() => { if (box.current) box.current.value = focus; }, [focus]);
   return (
     <div class="bar">
       <label class="inline">Values of label
-        <input ref={box} list="labels" defaultValue={focus} placeholder="none" onFocus={complete} autocomplete="off"
+        <input ref={useBox(focus)} list="labels" defaultValue={focus} placeholder="none" onFocus={complete} autocomplete="off"
           onChange={(event) => setParams({ focus: event.currentTarget.value.trim() || null })} />
         <datalist id="labels">{labels.map((one) => <option key={one} value={one} />)}</datalist>
       </label>

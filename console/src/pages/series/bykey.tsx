@@ -1,7 +1,8 @@
 // Finds series by their Redis keys, page by page.
 
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { api, session, type Failure } from '../../api';
+import { useBox } from '../../components/draft';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { Table, type Column } from '../../components/table';
 import { params, setParams } from '../../route';
@@ -55,10 +56,8 @@ const COLUMNS: Column<string>[] = [
 ];
 
 function Search({ text, isPattern }: { text: string; isPattern: boolean }) {
-  const box = useRef<HTMLInputElement>(null);
+  const box = useBox(text);
   const how = useRef<HTMLSelectElement>(null);
-  // At once: later it would take away what has been typed meanwhile.
-  useLayoutEffect(() => { box.current!.value = text; }, [text]);
   const find = (event: Event) => {
     event.preventDefault();
     setParams({ text: box.current!.value || null, how: how.current!.value === 'pattern' ? 'pattern' : null });
