@@ -191,6 +191,13 @@ fn main() {
             false,
         );
     }
+    report("avg", 6, &aggregate(&[Aggregator::Avg], 6, false), false);
+    report(
+        "avg, reversed",
+        6,
+        &aggregate(&[Aggregator::Avg], 6, true),
+        false,
+    );
     report(
         "min,max,sum,avg,count, reversed",
         3600,

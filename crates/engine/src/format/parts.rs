@@ -53,7 +53,7 @@ impl Parts {
         };
         self.ends.clear();
         self.ends.reserve(ENDS_FEW);
-        let (mut start, count) = (0, frame.count());
+        let (mut start, mut len, count) = (0, 0, frame.count());
         let from = out.len();
         while start < count {
             let first = spacing.at(start);
@@ -62,7 +62,8 @@ impl Parts {
                 count
             } else {
                 // A bucket that ends before it begins holds one sample.
-                spacing.end(last_ms).clamp(start + 1, count)
+                let guess = (start + len).min(count - 1);
+                spacing.end(guess, last_ms).clamp(start + 1, count)
             };
             self.ends.push(end);
             out.push(BatchStats {
@@ -76,7 +77,7 @@ impl Parts {
                 lost: 0.0,
                 is_whole: None,
             });
-            start = end;
+            (start, len) = (end, end - start);
         }
         self.stats.clear();
         self.stats.reserve(self.ends.len());
@@ -105,8 +106,11 @@ impl Spacing<'_> {
     }
 
     /// The number of samples at or before `last_ms`, which is before the last
-    /// sample.
-    fn end(&self, last_ms: Timestamp) -> usize {
+    /// sample; cheap if it is `guess`, an index.
+    fn end(&self, guess: usize, last_ms: Timestamp) -> usize {
+        if guess > 0 && self.at(guess - 1) <= last_ms && last_ms < self.at(guess) {
+            return guess;
+        }
         match *self {
             Self::Regular { first, step } if last_ms >= first => {
                 (last_ms.wrapping_sub(first) as u64 / step) as usize + 1

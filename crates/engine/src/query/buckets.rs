@@ -22,6 +22,7 @@ use crate::base::window::{Bucket, Window};
 use crate::format::batches::BatchStats;
 use latewood_codec::Stats;
 use latewood_model::Sample;
+use std::cell::Cell;
 use std::mem;
 use std::ops::ControlFlow;
 
@@ -151,8 +152,13 @@ impl<'a> Buckets<'a> {
         let mut parts = mem::take(&mut self.parts);
         parts.clear();
         parts.reserve(PARTS_FEW);
-        let window = self.window;
-        let there = source.parts(&|at| window.containing(at).last, &mut parts)?
+        let (window, near) = (self.window, Cell::new(self.open));
+        let last_of = |at| {
+            let bucket = window.from_near(near.get(), at);
+            near.set(Some(bucket));
+            bucket.last
+        };
+        let there = source.parts(&last_of, &mut parts)?
             // The mean cannot be derived from a sum out of range.
             && parts.iter().all(|part| part.sum.is_finite());
         let flow = there.then(|| self.push_parts(&parts));
@@ -217,6 +223,7 @@ impl<'a> Buckets<'a> {
         self.rows.flush()
     }
 
+    #[inline]
     fn push_piece(
         &mut self,
         bucket: Bucket,
@@ -247,6 +254,7 @@ impl<'a> Buckets<'a> {
         flow
     }
 
+    #[inline]
     fn push_numbers(
         &mut self,
         bucket: Bucket,
@@ -301,6 +309,7 @@ impl<'a> Buckets<'a> {
     }
 
     /// Makes `bucket` the open one; `next` is the first number not yet seen.
+    #[inline]
     fn enter(&mut self, bucket: Bucket, next: Option<Sample>) -> ControlFlow<()> {
         if self.open == Some(bucket) {
             return ControlFlow::Continue(());
@@ -311,6 +320,7 @@ impl<'a> Buckets<'a> {
         ControlFlow::Continue(())
     }
 
+    #[inline]
     fn close(&mut self, next: Option<Sample>) -> ControlFlow<()> {
         let Some(bucket) = self.open.take() else {
             return ControlFlow::Continue(());
@@ -321,6 +331,7 @@ impl<'a> Buckets<'a> {
     }
 
     /// Makes rows of the empty buckets before `end`, if requested.
+    #[inline]
     fn fill(&mut self, end: Bucket, next: Option<Sample>) -> ControlFlow<()> {
         if self.aggregation.empty {
             if let Some(first) = self.resume.filter(|&b| self.window.precedes(b, end)) {
@@ -345,6 +356,7 @@ impl<'a> Buckets<'a> {
     }
 
     /// Makes a row of what the fold holds and clears it.
+    #[inline]
     fn row(&mut self, bucket: Bucket) -> ControlFlow<()> {
         let values = self.aggregation.aggregators.iter();
         let values = values.map(|&aggregator| self.fold.value(aggregator));
@@ -354,16 +366,9 @@ impl<'a> Buckets<'a> {
     }
 
     /// The bucket of `timestamp`: usually the open one or the next.
+    #[inline]
     fn holding(&self, timestamp: i64) -> Bucket {
-        if let Some(open) = self.open {
-            if open.contains(timestamp) {
-                return open;
-            }
-            if let Some(next) = self.window.after(open).filter(|b| b.contains(timestamp)) {
-                return next;
-            }
-        }
-        self.window.containing(timestamp)
+        self.window.from_near(self.open, timestamp)
     }
 }
 

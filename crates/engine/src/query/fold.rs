@@ -181,8 +181,7 @@ impl Fold {
         if numbers > 0 {
             self.min = sums::min(self.min, &[stats.min]);
             self.max = sums::max(self.max, &[stats.max]);
-            self.sum.add(stats.sum);
-            self.sum.add(stats.lost);
+            self.sum.add_sum(stats.sum, stats.lost);
         }
     }
 

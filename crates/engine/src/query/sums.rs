@@ -62,16 +62,24 @@ impl Compensated {
         }
     }
 
+    #[inline]
     pub(super) fn add(&mut self, value: f64) {
         let (sum, error) = two_sum(self.sum, value);
         self.sum = sum;
         self.error += error;
     }
 
+    #[inline]
     pub(super) fn push(&mut self, values: &[f64]) {
-        self.merge(Self::of(values));
+        if values.len() <= LANES {
+            // Joining the lanes would cost more than adding to one.
+            values.iter().for_each(|&value| self.add(value));
+        } else {
+            self.merge(Self::of(values));
+        }
     }
 
+    #[inline]
     fn merge(&mut self, other: Self) {
         self.add(other.sum);
         self.error += other.error;
@@ -104,6 +112,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
+    #[inline]
     pub(super) fn push(&mut self, values: &[f64]) {
         let mut near = self.near;
         near.push(values);
@@ -116,6 +125,7 @@ impl Sum {
         }
     }
 
+    #[inline]
     pub(super) fn add(&mut self, value: f64) {
         let mut near = self.near;
         near.add(value);
@@ -126,15 +136,26 @@ impl Sum {
         }
     }
 
+    /// Adds a sum and what rounding lost of it.
+    #[inline]
+    pub(super) fn add_sum(&mut self, sum: f64, lost: f64) {
+        self.merge_near(Compensated { sum, error: lost });
+    }
+
     pub(super) fn merge(&mut self, other: &Self) {
+        self.merge_near(other.near);
+        self.far.merge(other.far);
+    }
+
+    #[inline]
+    fn merge_near(&mut self, other: Compensated) {
         let mut near = self.near;
-        near.merge(other.near);
+        near.merge(other);
         if near.value().is_finite() {
             self.near = near;
         } else {
-            self.far.merge(other.near.scaled(FAR));
+            self.far.merge(other.scaled(FAR));
         }
-        self.far.merge(other.far);
     }
 
     /// The sum; infinite only where the exact one is out of range.
@@ -272,6 +293,7 @@ pub(super) fn max(start: f64, values: &[f64]) -> f64 {
 }
 
 /// The value that beats all others, `start` among them.
+#[inline]
 fn extreme(start: f64, values: &[f64], beats: impl Fn(f64, f64) -> bool) -> f64 {
     let pick = |best: f64, value: f64| if beats(value, best) { value } else { best };
     let (chunks, rest) = values.as_chunks::<LANES>();
