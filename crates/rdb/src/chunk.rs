@@ -60,21 +60,28 @@ impl<R: Read> Bytes<R> {
     /// A chunk, whose samples are not decoded yet.
     pub(crate) fn chunk(&mut self, is_compressed: bool) -> Result<Chunk> {
         let chunk = if is_compressed {
-            let (_, count, bits) = (self.unsigned()?, self.unsigned()?, self.unsigned()?);
+            let (size, count, bits) = (self.unsigned()?, self.unsigned()?, self.unsigned()?);
             let (value, timestamp) = (self.unsigned()?, self.unsigned()?);
             for _ in 0..5 {
                 self.unsigned()?;
             }
-            let data = self.text(CHUNK_BYTES_MAX)?;
-            Chunk::compressed(count, bits, (timestamp, value), data)
+            let data = self.data(size)?;
+            data.and_then(|data| Chunk::compressed(count, bits, (timestamp, value), data))
         } else {
-            let (_, count, _) = (self.unsigned()?, self.unsigned()?, self.unsigned()?);
-            Chunk::plain(count, self.text(CHUNK_BYTES_MAX)?)
+            let (_, count, size) = (self.unsigned()?, self.unsigned()?, self.unsigned()?);
+            let data = self.data(size)?;
+            data.and_then(|data| Chunk::plain(count, data))
         };
         match chunk {
             Some(chunk) => Ok(chunk),
             None => self.damaged("a chunk is damaged"),
         }
+    }
+
+    /// The data of a chunk; `None` if they are not as long as it says.
+    fn data(&mut self, size: u64) -> Result<Option<Vec<u8>>> {
+        let data = self.text(CHUNK_BYTES_MAX)?;
+        Ok((data.len() as u64 == size).then_some(data))
     }
 }
 
@@ -417,6 +424,23 @@ mod tests {
                 }
                 assert_eq!(bits(&found), bits(&samples), "round {round}");
             }
+        }
+    }
+
+    #[test]
+    fn data_of_another_length_than_the_chunk_says_are_damage() {
+        for (is_compressed, size) in [(true, 8), (true, 8256), (false, 16), (false, 32)] {
+            let mut fields = Fields::default();
+            let head: &[u64] = if is_compressed {
+                &[size, 0, 0]
+            } else {
+                &[0, 0, size]
+            };
+            head.iter().for_each(|&number| fields.unsigned(number));
+            (0..if is_compressed { 7 } else { 0 }).for_each(|_| fields.unsigned(0));
+            fields.text(&vec![0; if is_compressed { 8 } else { 16 }]);
+            let chunk = Bytes::new(&fields.0[..]).chunk(is_compressed);
+            assert_eq!(chunk.is_ok(), size < 32, "{is_compressed} {size}");
         }
     }
 
