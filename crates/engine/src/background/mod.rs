@@ -31,16 +31,17 @@ use latewood_codec::Encoder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Minimum time that a late sample waits for a settle if it is not worth one; the
 /// maximum is twice as long.
 const IDLE_TURN: Duration = Duration::from_millis(1_000);
 /// Turns a series may get late samples before it is settled all the same.
 const TURNS_MAX: u32 = 30;
-/// How long an expired series may exist, invisible, before it is removed.
-const EXPIRY_TICK: Duration = Duration::from_millis(100);
+/// Minimum time between two looks for series that retention has left without samples.
+const ENDS_PAUSE: Duration = Duration::from_millis(90);
 /// Interval at which dirty buckets are recomputed.
 const RULES_TICK: Duration = Duration::from_millis(50);
 /// Interval of the background work of the log.
@@ -175,8 +176,17 @@ fn run_index(core: &Core) {
 /// Removes expired series and those that have ended, and keeps the metadata of metrics. An error of
 /// the log halts it, which reports it to writers.
 fn run_expiry(core: &Core, rules: &Rules) {
-    let sweep = || rules.sweep_expired().and_then(|()| rules.end_some());
-    while core.observe.signals.sleep(EXPIRY_TICK) && sweep().is_ok() {
+    let tick = || Duration::from_secs(1) / core.expiry_hz.load(Ordering::Relaxed).max(1);
+    let mut ended = Instant::now();
+    while core.observe.signals.sleep(tick()) && rules.sweep_expired().is_ok() {
+        // Some milliseconds of work each time, however often series are looked for.
+        if ended.elapsed() < ENDS_PAUSE {
+            continue;
+        }
+        ended = Instant::now();
+        if rules.end_some().is_err() {
+            return;
+        }
         keep_metadata(core);
     }
 }

@@ -81,6 +81,9 @@ pub struct Options {
     /// Milliseconds without a write after which a series leaves memory, once all of its samples are
     /// in blocks; 0 means never. It is read and written as before, and comes back when it is written.
     pub park_after_ms: u64,
+    /// How many times a second expired series are looked for, to be removed; above 0. Nobody reads
+    /// an expired series before that, either.
+    pub expiry_hz: u32,
     /// The disk budget: maximum bytes of all files; 0 means no limit. Above the
     /// limit the oldest samples are removed.
     pub disk_budget_bytes: u64,
@@ -268,6 +271,7 @@ impl Default for Options {
             retention_ms: 0,
             drop_empty: DropEmpty::default(),
             park_after_ms: 900_000,
+            expiry_hz: 10,
             disk_budget_bytes: 0,
             block_bytes_max: 512 * 1024 * 1024,
             #[cfg(test)]

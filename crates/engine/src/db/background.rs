@@ -157,6 +157,12 @@ impl Db {
         cell.store(park_after_ms, Ordering::Relaxed);
     }
 
+    /// Sets how many times a second expired series are looked for, from the next time on; see
+    /// [`crate::Options::expiry_hz`].
+    pub fn set_expiry_hz(&self, hz: u32) {
+        self.core.expiry_hz.store(hz, Ordering::Relaxed);
+    }
+
     /// Which series are removed once retention has left nothing of their samples.
     pub fn drop_empty(&self) -> DropEmpty {
         self.rules.drop_empty()

@@ -29,7 +29,7 @@ use crate::storage::block::Cache;
 use crate::storage::metadata::MetadataStore;
 use latewood_model::SeriesId;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What the threads of a database share: a list of parts, each with its own
@@ -40,6 +40,8 @@ pub(crate) struct Core {
     /// By which series expire.
     pub(crate) time: Arc<Time>,
     pub(crate) defaults: DefaultOptions,
+    /// See [`crate::Options::expiry_hz`].
+    pub(crate) expiry_hz: AtomicU32,
     /// See [`crate::series::shard`] for the order of locks.
     pub(crate) shards: Shards,
     /// Of the series that are awake.
@@ -141,6 +143,7 @@ impl Core {
             observe,
             budget,
             member,
+            expiry_hz: options.expiry_hz.into(),
             limits: Limits::new(&options, env.clock.clone()),
             metadata: MetadataStore::default(),
             watches: Watches::default(),

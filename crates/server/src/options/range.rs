@@ -65,6 +65,8 @@ pub(super) const CONNECTIONS: Range = Range::from(1, Unit::None)
 pub(super) const TIMEOUT: Range = Range::from(0, Unit::Seconds)
     .to(i32::MAX as u64)
     .in_words(Words::Redis);
+/// Times a second: those of Redis.
+pub(super) const HZ: Range = Range::from(1, Unit::None).to(500).in_words(Words::Redis);
 /// Series that a database has at a time.
 pub(super) const SERIES: Range = Range::from(1, Unit::None)
     .to(SERIES_MAX as u64)

@@ -2,7 +2,7 @@
 
 use super::kind::{Kind, Written, word};
 use super::range::{
-    CHUNK_SIZE, DISK_BUDGET, FLUSH_AGE, LOG_MAX, MEMORY, PARK_AFTER, QUERY_THREADS, RETENTION,
+    CHUNK_SIZE, DISK_BUDGET, FLUSH_AGE, HZ, LOG_MAX, MEMORY, PARK_AFTER, QUERY_THREADS, RETENTION,
     SERIES, SYNC_INTERVAL, TS_IGNORE_TIME, TS_RETENTION,
 };
 use super::row::{Row, computed, row};
@@ -127,6 +127,13 @@ pub(super) const ROWS: &[Row] = &[
         )
         .live(|shared, settings| {
             shared.db.set_park_after_ms(settings.park_after_ms);
+            Ok(())
+        }),
+    row("hz N", "10")
+        .is(Kind::Number(HZ, |of| &mut of.expiry_hz))
+        .help("How many times a second expired series are looked for, to be removed")
+        .live(|shared, settings| {
+            shared.db.set_expiry_hz(settings.expiry_hz as u32);
             Ok(())
         }),
     row("disk-budget BYTES", "0")

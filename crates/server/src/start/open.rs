@@ -46,6 +46,7 @@ pub(super) fn open(
         retention_ms: settings.retention_ms,
         drop_empty: settings.drop_empty,
         park_after_ms: settings.park_after_ms,
+        expiry_hz: settings.expiry_hz as u32,
         disk_budget_bytes: settings.disk_budget_bytes,
         on_notice: Some(notices),
         flush_age_ms: settings.flush_age_s.saturating_mul(1000),

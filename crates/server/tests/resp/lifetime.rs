@@ -154,6 +154,23 @@ fn a_series_goes_when_its_time_comes_and_stays_gone() {
 }
 
 #[test]
+fn how_often_expired_series_are_looked_for_is_set() {
+    let server = Server::with(&["--hz", "1"]);
+    let mut client = server.client();
+    client.expect(&[
+        ("CONFIG GET hz", "*2\r\n$2\r\nhz\r\n$1\r\n1\r\n"),
+        ("TS.ADD k 1 1", ":1\r\n"),
+        ("PEXPIRE k 1", ":1\r\n"),
+        ("CONFIG SET hz 500", "+OK\r\n"),
+    ]);
+    for refused in ["0", "501", "-1", "often"] {
+        let reply = client.ask(&format!("CONFIG SET hz {refused}"));
+        assert!(reply.starts_with("-ERR CONFIG SET failed"), "{reply}");
+    }
+    eventually("an expired key", || client.info("expired_keys") == 1);
+}
+
+#[test]
 fn a_series_ends_once_retention_leaves_nothing_of_it() {
     let server = Server::with(&["--retention", "1s", "--drop-empty-series", "none"]);
     let (mut client, mut listener) = (server.client(), server.client());

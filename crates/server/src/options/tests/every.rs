@@ -42,6 +42,7 @@ const EVERY_OPTION: &str = r#"
             retention = "90d"
             drop-empty-series = "all"
             park-after = "20m"
+            hz = 25
             disk-budget = "10gb"
             flush-age = 60
             log-max = 4194304
@@ -254,6 +255,7 @@ fn every_option_can_stand_in_the_file() {
         retention_ms: 90 * 86_400_000,
         drop_empty: DropEmpty::All,
         park_after_ms: 20 * 60_000,
+        expiry_hz: 25,
         disk_budget_bytes: 10 << 30,
         flush_age_s: 60,
         series_max: 7,
