@@ -14,7 +14,7 @@ use latewood_codec::{Frame, Stats};
 use latewood_model::Timestamp;
 
 /// Initial capacity for the parts of a frame.
-const ENDS_FEW: usize = 16;
+const ENDS_FEW: usize = 128;
 
 /// Divides frames into parts; reuses its buffers.
 #[derive(Default)]

@@ -27,7 +27,7 @@ use std::mem;
 use std::ops::ControlFlow;
 
 /// Initial capacity for the parts of a batch.
-const PARTS_FEW: usize = 16;
+const PARTS_FEW: usize = 128;
 /// Minimum number of samples for a summary; below it, zeros of both signs keep
 /// their order.
 const SUMMARY_MIN: usize = 8;

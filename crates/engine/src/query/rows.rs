@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 /// Values of one block; a row has at most 16.
 const BLOCK_VALUES: usize = 2048;
 /// Initial capacity in rows.
-const FEW_ROWS: usize = 32;
+const FEW_ROWS: usize = 256;
 
 pub(super) struct Rows<'a> {
     sink: &'a mut dyn Sink,

@@ -258,13 +258,16 @@ impl Series {
     }
 
     /// The part of the tail in `from..=to`. Almost always it reaches to the end of the tail, so
-    /// that is looked at first, and then the samples that are copied anyway: a search would fetch
-    /// memory piece by piece.
+    /// that is looked at first, then whether all of it is wanted, and then the samples that are
+    /// copied anyway: a search would fetch memory piece by piece.
     fn tail_of(&self, from: Timestamp, to: Timestamp) -> &[Sample] {
         let mut tail = &self.tail[..];
         if tail.last().is_some_and(|sample| sample.timestamp > to) {
             let end = tail.partition_point(|sample| sample.timestamp <= to);
             tail = &tail[..end];
+        }
+        if tail.first().is_some_and(|oldest| oldest.timestamp >= from) {
+            return tail;
         }
         let before = tail.iter().rposition(|sample| sample.timestamp < from);
         &tail[before.map_or(0, |before| before + 1)..]
