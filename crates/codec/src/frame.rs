@@ -141,6 +141,27 @@ impl<'a> Frame<'a> {
             .inspect_err(|_| timestamps.truncate(before))
     }
 
+    /// Puts all samples in the place of those that are there. On an error nothing is there.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub fn decode_over(
+        &self,
+        timestamps: &mut Vec<i64>,
+        values: &mut Vec<f64>,
+    ) -> Result<(), Error> {
+        // What is there already is not set to 0 first.
+        timestamps.resize(self.count(), 0);
+        values.resize(self.count(), 0.0);
+        let decoded = self.timestamps.decode(timestamps);
+        decoded
+            .and_then(|()| self.values.decode(values))
+            .inspect_err(|_| {
+                timestamps.clear();
+                values.clear();
+            })
+    }
+
     /// Appends all timestamps. On an error nothing is appended.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub(crate) fn parts(matcher: &Matcher) -> (&'static str, &[u8]) {
 pub struct Samples {
     /// Milliseconds.
     pub timestamps: Vec<i64>,
-    /// One for each timestamp; may hold stale marks.
+    /// One for each timestamp; those of [`Samples::extend`] are no stale marks.
     pub values: Vec<f64>,
 }
 
@@ -43,23 +43,21 @@ impl Samples {
     /// Bytes of memory of one.
     pub(crate) const EACH_BYTES: usize = size_of::<i64>() + size_of::<f64>();
 
-    /// Takes the stale marks out.
-    pub fn drop_stale(&mut self) {
+    /// Appends samples, without stale marks.
+    pub fn extend(&mut self, timestamps: &[i64], values: &[f64]) {
         // Without a branch for each: there are none, mostly.
         let any = |any, value: &f64| any | is_stale(*value);
-        if !self.values.iter().fold(false, any) {
+        if !values.iter().fold(false, any) {
+            self.timestamps.extend_from_slice(timestamps);
+            self.values.extend_from_slice(values);
             return;
         }
-        let mut kept = 0;
-        for at in 0..self.values.len() {
-            if !is_stale(self.values[at]) {
-                self.values[kept] = self.values[at];
-                self.timestamps[kept] = self.timestamps[at];
-                kept += 1;
+        for (&timestamp, &value) in timestamps.iter().zip(values) {
+            if !is_stale(value) {
+                self.timestamps.push(timestamp);
+                self.values.push(value);
             }
         }
-        self.values.truncate(kept);
-        self.timestamps.truncate(kept);
     }
 }
 

@@ -201,13 +201,11 @@ impl Source for MergeSource {
         } else {
             (&mut self.timestamps, &mut self.values)
         };
-        into_timestamps.clear();
-        into_values.clear();
         match frame {
             Some((chunk, frame)) => {
                 chunk
                     .frame(frame)?
-                    .decode(into_timestamps, into_values)
+                    .decode_over(into_timestamps, into_values)
                     .map_err(damaged)?;
                 drop_deleted(&self.deleted, into_timestamps, into_values);
             }

@@ -381,9 +381,7 @@ impl Passage<'_> {
     fn decode(&mut self, chunk: &Chunk, index: usize) -> Result<()> {
         self.held = None;
         let Tail { timestamps, values } = &mut self.frame;
-        timestamps.clear();
-        values.clear();
-        let decoded = chunk.frame(index)?.decode(timestamps, values);
+        let decoded = chunk.frame(index)?.decode_over(timestamps, values);
         decoded.map_err(damaged)
     }
 }

@@ -6,7 +6,7 @@
 use crate::annotation::Annotations;
 use crate::exec::record::Record;
 use crate::exec::{EvalError, Result, Scratch, Work};
-use crate::source::{Found, Matcher, Samples, Selection, Source, SourceError, Take, TakeTogether};
+use crate::source::{Found, Matcher, Samples, Selection, Source, SourceError, TakeTogether};
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -319,31 +319,25 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// The same of one range, of which `together` may take samples that are left out then. Nothing is
-    /// counted as read: see [`Context::count_read`].
+    /// The same of one range, of which `together` may take samples that are left out then; how many were
+    /// read, which is not counted yet: see [`Context::count_read`].
     pub(crate) fn read_together(
         &self,
         handle: usize,
         span_ms: (i64, i64),
         together: &mut TakeTogether<'_>,
         into: &mut Samples,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         self.source.check()?;
         into.clear();
-        self.read_into(into, |take| {
-            self.source.read_together(handle, span_ms, together, take)
-        })
-    }
-
-    fn read_into(
-        &self,
-        into: &mut Samples,
-        read: impl FnOnce(&mut Take<'_>) -> Result<(), SourceError>,
-    ) -> Result<()> {
-        let mut kept = Ok(());
-        let read =
-            read(&mut |timestamps, values| flow(self.keep(timestamps, values, into), &mut kept));
-        self.unless_ended(read, kept)
+        let (mut kept, mut count) = (Ok(()), 0);
+        let mut take = |timestamps: &[i64], values: &[f64]| {
+            count += timestamps.len() as u64;
+            flow(self.keep(timestamps, values, into), &mut kept)
+        };
+        let read = (self.source).read_together(handle, span_ms, together, &mut take);
+        self.unless_ended(read, kept)?;
+        Ok(count)
     }
 
     /// Counts samples of a series that were read, and those that were taken together.
@@ -374,7 +368,7 @@ impl<'a> Context<'a> {
         Ok(result?)
     }
 
-    /// Appends samples. A thread keeps their memory for its next series, until the query ends.
+    /// Appends samples, without stale marks. A thread keeps their memory for its next series, until the query ends.
     fn keep(&self, timestamps: &[i64], values: &[f64], into: &mut Samples) -> Result<()> {
         let (len, capacity) = (into.timestamps.len(), into.timestamps.capacity());
         let needed = len + timestamps.len();
@@ -387,8 +381,7 @@ impl<'a> Context<'a> {
             into.timestamps.reserve_exact(grown - len);
             into.values.reserve_exact(grown - len);
         }
-        into.timestamps.extend_from_slice(timestamps);
-        into.values.extend_from_slice(values);
+        into.extend(timestamps, values);
         Ok(())
     }
 

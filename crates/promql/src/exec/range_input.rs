@@ -98,9 +98,7 @@ impl RangeInput {
             is_taken
         };
         let samples = &mut work.scratch.samples;
-        (work.ctx).read_together(handles[at], span_ms, &mut take, samples)?;
-        let read = samples.timestamps.len() as u64;
-        samples.drop_stale();
+        let read = (work.ctx).read_together(handles[at], span_ms, &mut take, samples)?;
         if gathered.count == 0 {
             work.ctx.count_read(read, 0);
             return Ok(Some(None));
@@ -135,13 +133,11 @@ impl RangeInput {
                 let samples = &mut work.scratch.samples;
                 work.ctx.reserve(samples, column.len())?;
                 for step in column.present() {
-                    samples.timestamps.push(grid.time_ms(step));
-                    samples.values.push(column.values[step]);
+                    samples.extend(&[grid.time_ms(step)], &[column.values[step]]);
                 }
                 work.give(column);
             }
         }
-        work.scratch.samples.drop_stale();
         Ok(())
     }
 }

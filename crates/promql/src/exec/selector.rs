@@ -66,7 +66,6 @@ impl Selector<'_> {
                 Takes::Smoothed => {
                     let samples = &mut work.scratch.samples;
                     work.ctx.read(handles[at], reads, samples)?;
-                    samples.drop_stale();
                     smooth(samples, &reference, before_ms, out);
                     return Ok(());
                 }

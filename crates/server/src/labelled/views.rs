@@ -213,7 +213,7 @@ impl<R: Reader> Views<R> {
             take,
             together,
             reader: &self.reader,
-            is_first: Cell::new(true),
+            unchecked: Cell::new(0),
             has_ended: Cell::new(false),
         };
         let read = held.view.samples_in(spans_ms, takes_stats, &mut rows);
@@ -382,13 +382,16 @@ pub(crate) fn raw(from: i64, to: i64) -> RangeQuery {
     }
 }
 
+/// Slices of samples, which a frame has one of, between two looks whether the query must end.
+const SLICES_UNCHECKED: u32 = 16;
+
 /// Hands on the samples of a series.
 struct Rows<'a, 'b, 'c, R> {
     take: &'a mut Take<'b>,
     together: Option<&'a mut TakeTogether<'c>>,
     reader: &'a R,
-    /// Nothing was read yet since somebody looked whether the query must end.
-    is_first: Cell<bool>,
+    /// Slices since somebody looked whether the query must end.
+    unchecked: Cell<u32>,
     has_ended: Cell<bool>,
 }
 
@@ -410,8 +413,11 @@ impl<R: Reader> Sink for Rows<'_, '_, '_, R> {
     }
 
     fn is_cancelled(&self) -> bool {
-        let ends = !self.is_first.replace(false) && self.reader.check().is_err();
-        self.has_ended.set(ends);
-        ends
+        let unchecked = self.unchecked.get();
+        self.unchecked.set((unchecked + 1) % SLICES_UNCHECKED);
+        if unchecked + 1 == SLICES_UNCHECKED && self.reader.check().is_err() {
+            self.has_ended.set(true);
+        }
+        self.has_ended.get()
     }
 }
