@@ -11,11 +11,12 @@ use crate::observe::Protocol;
 use crate::rules::Manager;
 use crate::state::Shared;
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use latewood_engine::io::waiting::together;
+use axum::http::{HeaderMap, StatusCode};
+use latewood_engine::io::waiting::{no_wait, together};
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
@@ -57,6 +58,11 @@ impl FromRequestParts<Context> for Sending {
         }
         Ok(Self(context))
     }
+}
+
+fn panicked() -> Answer {
+    tracing::error!("an HTTP request panicked");
+    Answer::new(StatusCode::INTERNAL_SERVER_ERROR, "internal server error")
 }
 
 impl Context {
@@ -141,10 +147,17 @@ impl Context {
             work()
         };
         let done = tokio::task::spawn_blocking(work).await;
-        done.map_err(|_| {
-            tracing::error!("an HTTP request panicked");
-            let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
-            Answer::new(status, "internal server error")
-        })
+        done.map_err(|_| panicked())
+    }
+
+    /// Runs `work` on this thread, which others wait for: it takes a moment, and reads wait for
+    /// nothing.
+    ///
+    /// # Errors
+    /// 500 where it panics.
+    pub(crate) fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, Answer> {
+        let _no_wait = no_wait();
+        // Nobody sees what it leaves behind.
+        catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
     }
 }

@@ -28,6 +28,34 @@ fn a_query_may_have_less_time() {
     assert_eq!(ask(&mut http, "query", &query).0, 503);
 }
 
+#[test]
+fn a_query_that_was_quick_is_answered_all_the_same_when_it_is_not() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let count = [("query", "count(deviation_rank)"), ("time", "1")];
+    let wrong = [
+        ("query", "deviation_rank + on () deviation_rank"),
+        ("time", "1"),
+    ];
+    let mut written = 0;
+    for series in [1, 3_000, 20_000] {
+        let lines = (written..series).map(|at| format!("deviation_rank{{n=\"{at}\"}} {at} 1000\n"));
+        let lines: String = lines.collect();
+        let answer = http.post("/api/v1/import/prometheus", lines.as_bytes());
+        assert_eq!(answer.status, 204, "{}", answer.text());
+        written = series;
+        for _ in 0..3 {
+            let (status, body) = ask(&mut http, "query", &count);
+            assert_eq!(status, 200, "{body}");
+            assert_eq!(body["data"]["result"][0]["value"][1], series.to_string());
+            let (status, body) = ask(&mut http, "query", &wrong);
+            let is_refused = status == 422 && body["errorType"] == "execution";
+            assert_eq!(is_refused, series > 1, "{body}");
+        }
+    }
+    none_runs(&mut http);
+}
+
 /// The numbers of the queries that run, the oldest first, once there are `count`.
 fn listed(http: &mut Http, count: usize) -> Vec<String> {
     let mut list = Vec::new();

@@ -1,7 +1,8 @@
 //! Answers in pieces.
 //!
 //! A piece is made on a thread that may block, and the next one only once it
-//! was taken: one waits while another is sent. Where the whole answer is one
+//! was taken: one waits while another is sent. An answer that is likely made in a
+//! moment is tried on the thread of the connection first: to wake another one costs more. Where the whole answer is one
 //! piece, it has a length; where something fails before the first piece is
 //! there, a status that says so. Later only the connection can be broken off,
 //! which a reader sees by the chunk that is missing at the end.
@@ -9,6 +10,7 @@
 use super::asked::Asked;
 use super::packing::{Accepts, Packing};
 use crate::http::answer::Answer;
+use crate::http::context::Context;
 use crate::http::stall::STALL_MAX;
 use crate::observe::reads::add;
 use axum::body::{Body, Bytes};
@@ -42,6 +44,12 @@ pub(super) trait Pieces: Send + 'static {
     /// # Errors
     /// What ends the answer.
     fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer>;
+
+    /// The same on a thread that others wait for, where the whole answer is likely made in a moment;
+    /// `None` where [`Pieces::more`] has to make it.
+    fn at_once(&mut self, _asked: &Arc<Asked>, _out: &mut Vec<u8>) -> Option<bool> {
+        None
+    }
 
     /// Bytes of memory that a query holds while its answer is read.
     fn query_bytes(&self) -> usize {
@@ -128,6 +136,39 @@ struct Maker<P> {
     packing: Option<Packing>,
 }
 
+impl<P: Pieces> Maker<P> {
+    /// The next piece, if it can be made at once.
+    fn at_once(&mut self) -> Option<Result<Piece, Answer>> {
+        let mut out = Vec::new();
+        let follows = self.pieces.at_once(&self.asked, &mut out)?;
+        Some(self.pack(out, follows))
+    }
+
+    /// The next piece. May block.
+    fn piece(&mut self) -> Result<Piece, Answer> {
+        let mut out = Vec::with_capacity(PIECE_BYTES);
+        let follows = self.pieces.more(&self.asked, &mut out)?;
+        self.pack(out, follows)
+    }
+
+    fn pack(&mut self, out: Vec<u8>, follows: bool) -> Result<Piece, Answer> {
+        let failed = |error: io::Error| {
+            let text = format!("the answer cannot be compressed: {error}");
+            Answer::new(StatusCode::INTERNAL_SERVER_ERROR, text)
+        };
+        let packing = match &mut self.packing {
+            Some(packing) => packing,
+            none => {
+                let packing = Packing::begin(self.accepts, out.len(), !follows);
+                none.insert(packing.map_err(failed)?)
+            }
+        };
+        let out = packing.pack(out, !follows).map_err(failed)?;
+        add(&self.asked.counters().bytes, out.len());
+        Ok((Bytes::from(out), follows))
+    }
+}
+
 /// Makes the pieces behind `piece` as they are taken.
 async fn make<P: Pieces>(mut work: Maker<P>, mut piece: Piece, sender: mpsc::Sender<Piece>) {
     let context = work.asked.context.clone();
@@ -178,26 +219,20 @@ fn unless_ended<P: Pieces, T, F: Future<Output = T>>(
 async fn next<P: Pieces>(mut work: Maker<P>) -> Result<(Maker<P>, Piece), Answer> {
     let asked = Arc::clone(&work.asked);
     let thread = unless_ended(&work, asked.permits().thread()).await?;
-    let made = asked.context.block(move || {
-        let _thread = thread;
-        let mut out = Vec::with_capacity(PIECE_BYTES);
-        let follows = work.pieces.more(&work.asked, &mut out)?;
-        let failed = |error: io::Error| {
-            let text = format!("the answer cannot be compressed: {error}");
-            Answer::new(StatusCode::INTERNAL_SERVER_ERROR, text)
-        };
-        let packing = match &mut work.packing {
-            Some(packing) => packing,
-            none => {
-                let packing = Packing::begin(work.accepts, out.len(), !follows);
-                none.insert(packing.map_err(failed)?)
-            }
-        };
-        let out = packing.pack(out, !follows).map_err(failed)?;
-        add(&work.asked.counters().bytes, out.len());
-        Ok((work, (Bytes::from(out), follows)))
-    });
-    let made = made.await??;
+    let made = match Context::at_once(|| work.at_once())? {
+        Some(piece) => {
+            drop(thread);
+            (work, piece?)
+        }
+        None => {
+            let made = asked.context.block(move || {
+                let _thread = thread;
+                let piece = work.piece()?;
+                Ok((work, piece))
+            });
+            made.await??
+        }
+    };
     // What is in it was read by now.
     asked.proven().await?;
     Ok(made)

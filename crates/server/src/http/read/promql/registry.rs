@@ -17,6 +17,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
+/// A query that took no longer than this is likely as quick the next time, and may then be evaluated
+/// on a thread that others wait for.
+const QUICK_MAX: Duration = Duration::from_micros(500);
+/// How long such a thread works on it at most.
+const BRIEF_MAX: Duration = Duration::from_millis(2);
 /// Texts that are remembered.
 const TEXTS_MAX: usize = 1000;
 /// Bytes of a text that are shown.
@@ -47,6 +52,12 @@ pub(crate) struct Running {
     cancelled: Notify,
     /// Whether its text is a query.
     is_parsed: AtomicBool,
+    /// Whether one of its text was quick the last time.
+    was_quick: bool,
+    /// Whether this one was.
+    is_quick: AtomicBool,
+    /// How long it may have taken while a thread works on it that others wait for, in nanoseconds.
+    brief_ns: AtomicU64,
 }
 
 /// What queries of one text took.
@@ -56,6 +67,7 @@ struct Ended {
     total: Duration,
     range_ms: i64,
     last: Instant,
+    is_quick: bool,
 }
 
 /// A query in the list; dropping it takes it out.
@@ -74,10 +86,12 @@ impl Registry {
         longest: Duration,
     ) -> Listed {
         let began = Instant::now();
+        let text = shortened(text);
+        let was_quick = (self.ended.lock().get(&text)).is_some_and(|ended| ended.is_quick);
         let running = Arc::new(Running {
             id: self.last_id.fetch_add(1, Ordering::Relaxed) + 1,
             user: String::from_utf8_lossy(user).into_owned(),
-            text: shortened(text),
+            text,
             times,
             began,
             began_ms: now_ms(),
@@ -86,6 +100,9 @@ impl Registry {
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
             is_parsed: AtomicBool::new(false),
+            was_quick,
+            is_quick: AtomicBool::new(false),
+            brief_ns: AtomicU64::new(u64::MAX),
         });
         self.running.lock().insert(running.id, Arc::clone(&running));
         Listed {
@@ -180,11 +197,13 @@ impl Registry {
             total: Duration::ZERO,
             range_ms: 0,
             last: now,
+            is_quick: false,
         });
         one.count += 1;
         one.total += query.worked();
         one.range_ms = query.times.end_ms.saturating_sub(query.times.start_ms);
         one.last = now;
+        one.is_quick = query.is_quick.load(Ordering::Relaxed);
     }
 }
 
@@ -204,6 +223,24 @@ impl Running {
     /// Says that its text is a query.
     pub(super) fn parsed(&self) {
         self.is_parsed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is likely evaluated in a moment.
+    pub(super) fn was_quick(&self) -> bool {
+        self.was_quick
+    }
+
+    /// Says how long its evaluation took.
+    pub(super) fn took(&self, time: Duration) {
+        self.is_quick.store(time <= QUICK_MAX, Ordering::Relaxed);
+    }
+
+    /// Has it end in a moment from now on, or no longer.
+    pub(super) fn be_brief(&self, is_brief: bool) {
+        let end = (self.worked() + BRIEF_MAX).as_nanos();
+        let end = u64::try_from(end).ok().filter(|_| is_brief);
+        self.brief_ns
+            .store(end.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Says that its reader was waited for.
@@ -253,6 +290,10 @@ impl Running {
         Instant::now() + self.longest.saturating_sub(self.worked())
     }
 
+    fn brief(&self) -> Duration {
+        Duration::from_nanos(self.brief_ns.load(Ordering::Relaxed))
+    }
+
     /// Whether it must end.
     ///
     /// # Errors
@@ -260,7 +301,7 @@ impl Running {
     pub(super) fn check(&self) -> Result<(), Interrupt> {
         match self.is_cancelled() {
             true => Err(Interrupt::Canceled),
-            false if self.worked() >= self.longest => Err(Interrupt::Timeout),
+            false if self.worked() >= self.longest.min(self.brief()) => Err(Interrupt::Timeout),
             false => Ok(()),
         }
     }

@@ -173,6 +173,9 @@ impl Answering {
         put_texts("warnings", "warning", warnings, out);
         put_texts("infos", "info", infos, out);
         out.extend_from_slice(b"}\n");
+        if let Some(began) = self.began.filter(|_| !self.wanted.is_range) {
+            self.listed.running.took(began.elapsed());
+        }
     }
 
     fn stats(&self, stats: Stats) -> serde_json::Value {
@@ -252,6 +255,19 @@ impl Answering {
 }
 
 impl Pieces for Answering {
+    fn at_once(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Option<bool> {
+        let is_new = matches!(self.state, State::New);
+        let running = Arc::clone(&self.listed.running);
+        if !is_new || self.wanted.is_range || self.wanted.is_fresh || !running.was_quick() {
+            return None;
+        }
+        running.be_brief(true);
+        let made = self.more(asked, out);
+        running.be_brief(false);
+        // Whatever is wrong, `more` meets it again.
+        made.ok()
+    }
+
     fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
         let running = Arc::clone(&self.listed.running);
         if let Some(since) = self.idle_since.take() {
