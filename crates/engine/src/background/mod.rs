@@ -33,7 +33,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Minimum time that a late sample waits for a settle if it is not worth one; the
 /// maximum is twice as long.
@@ -41,7 +41,7 @@ const IDLE_TURN: Duration = Duration::from_millis(1_000);
 /// Turns a series may get late samples before it is settled all the same.
 const TURNS_MAX: u32 = 30;
 /// Minimum time between two looks for series that retention has left without samples.
-const ENDS_PAUSE: Duration = Duration::from_millis(90);
+const ENDS_PAUSE: Duration = Duration::from_millis(100);
 /// Interval at which dirty buckets are recomputed.
 const RULES_TICK: Duration = Duration::from_millis(50);
 /// Interval of the background work of the log.
@@ -177,13 +177,18 @@ fn run_index(core: &Core) {
 /// the log halts it, which reports it to writers.
 fn run_expiry(core: &Core, rules: &Rules) {
     let tick = || Duration::from_secs(1) / core.expiry_hz.load(Ordering::Relaxed).max(1);
-    let mut ended = Instant::now();
-    while core.observe.signals.sleep(tick()) && rules.sweep_expired().is_ok() {
+    let mut slept = Duration::ZERO;
+    loop {
+        let tick = tick();
+        if !core.observe.signals.sleep(tick) || rules.sweep_expired().is_err() {
+            return;
+        }
+        slept += tick;
         // Some milliseconds of work each time, however often series are looked for.
-        if ended.elapsed() < ENDS_PAUSE {
+        if slept < ENDS_PAUSE {
             continue;
         }
-        ended = Instant::now();
+        slept = Duration::ZERO;
         if rules.end_some().is_err() {
             return;
         }

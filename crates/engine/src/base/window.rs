@@ -77,7 +77,7 @@ impl Window {
 
     /// The same, cheaper if it is `near` or the one after that.
     #[inline]
-    pub(crate) fn from_near(&self, near: Option<Bucket>, timestamp: i64) -> Bucket {
+    pub(crate) fn containing_near(&self, near: Option<Bucket>, timestamp: i64) -> Bucket {
         if let Some(near) = near {
             if near.contains(timestamp) {
                 return near;

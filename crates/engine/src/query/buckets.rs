@@ -154,7 +154,7 @@ impl<'a> Buckets<'a> {
         parts.reserve(PARTS_FEW);
         let (window, near) = (self.window, Cell::new(self.open));
         let last_of = |at| {
-            let bucket = window.from_near(near.get(), at);
+            let bucket = window.containing_near(near.get(), at);
             near.set(Some(bucket));
             bucket.last
         };
@@ -368,7 +368,7 @@ impl<'a> Buckets<'a> {
     /// The bucket of `timestamp`: usually the open one or the next.
     #[inline]
     fn holding(&self, timestamp: i64) -> Bucket {
-        self.window.from_near(self.open, timestamp)
+        self.window.containing_near(self.open, timestamp)
     }
 }
 
