@@ -21,6 +21,7 @@ use crate::parse::parse;
 use crate::prepare::{PrepareError, Times, prepare};
 use crate::source::Source;
 use crate::tree::{Expr, Type};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 
 /// A query that was parsed and checked.
@@ -92,6 +93,22 @@ pub enum Error {
 
 /// Takes the series of a range query.
 pub type Sink<'a> = dyn FnMut(&Labels, &Column) -> Result<(), EvalError> + 'a;
+
+thread_local! {
+    /// Of this thread alone; none where it is one of another pool.
+    static ALONE: Option<ThreadPool> = ThreadPoolBuilder::new()
+        .num_threads(1)
+        .use_current_thread()
+        .build()
+        .ok();
+}
+
+/// Runs `work` on this thread alone: what it evaluates wakes no other thread and waits for none. From
+/// then on this holds for whatever the thread evaluates.
+pub fn alone<T>(work: impl FnOnce() -> T) -> T {
+    ALONE.with(|_| ());
+    work()
+}
 
 impl Query {
     /// Parses and checks a text.

@@ -176,23 +176,29 @@ fn run_index(core: &Core) {
 /// Removes expired series and those that have ended, and keeps the metadata of metrics. An error of
 /// the log halts it, which reports it to writers.
 fn run_expiry(core: &Core, rules: &Rules) {
-    let tick = || Duration::from_secs(1) / core.expiry_hz.load(Ordering::Relaxed).max(1);
-    let mut slept = Duration::ZERO;
+    let every = || Duration::from_secs(1) / core.expiry_hz.load(Ordering::Relaxed).max(1);
+    let (mut since_sweep, mut since_end) = (Duration::ZERO, Duration::ZERO);
     loop {
-        let tick = tick();
-        if !core.observe.signals.sleep(tick) || rules.sweep_expired().is_err() {
+        let pause = every().min(ENDS_PAUSE);
+        if !core.observe.signals.sleep(pause) {
             return;
         }
-        slept += tick;
-        // Some milliseconds of work each time, however often series are looked for.
-        if slept < ENDS_PAUSE {
-            continue;
+        since_sweep += pause;
+        since_end += pause;
+        if since_sweep >= every() {
+            since_sweep = Duration::ZERO;
+            if rules.sweep_expired().is_err() {
+                return;
+            }
         }
-        slept = Duration::ZERO;
-        if rules.end_some().is_err() {
-            return;
+        // Some milliseconds of work each time, however often expired series are looked for.
+        if since_end >= ENDS_PAUSE {
+            since_end = Duration::ZERO;
+            if rules.end_some().is_err() {
+                return;
+            }
+            keep_metadata(core);
         }
-        keep_metadata(core);
     }
 }
 

@@ -81,8 +81,8 @@ pub struct Options {
     /// Milliseconds without a write after which a series leaves memory, once all of its samples are
     /// in blocks; 0 means never. It is read and written as before, and comes back when it is written.
     pub park_after_ms: u64,
-    /// How many times a second expired series are looked for, to be removed; above 0. Nobody reads
-    /// an expired series before that, either.
+    /// How many times a second expired series, which nobody can read any more, are looked for to be
+    /// removed; 0 counts as 1.
     pub expiry_hz: u32,
     /// The disk budget: maximum bytes of all files; 0 means no limit. Above the
     /// limit the oldest samples are removed.

@@ -157,8 +157,8 @@ impl Db {
         cell.store(park_after_ms, Ordering::Relaxed);
     }
 
-    /// Sets how many times a second expired series are looked for, from the next time on; see
-    /// [`crate::Options::expiry_hz`].
+    /// Sets how many times a second expired series are looked for, from the next time on; 0 counts
+    /// as 1. See [`crate::Options::expiry_hz`].
     pub fn set_expiry_hz(&self, hz: u32) {
         self.core.expiry_hz.store(hz, Ordering::Relaxed);
     }

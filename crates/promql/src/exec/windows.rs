@@ -41,11 +41,11 @@ impl Window {
 const KEPT_STEPS: RangeInclusive<usize> = 8..=16 * 1024;
 
 /// Samples a step from which on it takes longer to compare series than to find their windows.
-const DENSE_SAMPLES: usize = 32;
+const COMPARED_SAMPLES: usize = 32;
 
-/// Whether the steps of a series are so dense.
-fn are_dense(steps: usize, of: &Samples) -> bool {
-    of.timestamps.len() / DENSE_SAMPLES < steps
+/// Whether other series are compared with this one.
+fn is_compared(steps: usize, of: &Samples) -> bool {
+    of.timestamps.len() / COMPARED_SAMPLES < steps
 }
 
 /// The windows of the series that was read last, which series with samples at the same times share: most
@@ -82,7 +82,7 @@ impl Windows {
             return Ok(());
         }
         let steps = span.reference.steps();
-        let times = if are_dense(steps, of) {
+        let times = if is_compared(steps, of) {
             of.timestamps.len()
         } else {
             0
@@ -99,7 +99,7 @@ impl Windows {
 
     fn set(&mut self, span: &Span, of: &Samples) {
         self.are_kept = KEPT_STEPS.contains(&span.reference.steps());
-        self.are_compared = self.are_kept && are_dense(span.reference.steps(), of);
+        self.are_compared = self.are_kept && is_compared(span.reference.steps(), of);
         self.span = Some(*span);
         self.timestamps.clear();
         self.all.clear();

@@ -13,7 +13,7 @@ use crate::state::Shared;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
-use latewood_engine::io::waiting::{no_wait, together};
+use latewood_engine::io::waiting::{leave_rows, no_wait, together};
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -150,13 +150,13 @@ impl Context {
         done.map_err(|_| panicked())
     }
 
-    /// Runs `work` on this thread, which others wait for: it takes a moment, and reads wait for
-    /// nothing.
+    /// Runs `work` on this thread, which others wait for: it takes a moment, and its reads wait for
+    /// no store and read no rows of parked series.
     ///
     /// # Errors
     /// 500 where it panics.
     pub(crate) fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, Answer> {
-        let _no_wait = no_wait();
+        let (_no_wait, _leave_rows) = (no_wait(), leave_rows());
         // Nobody sees what it leaves behind.
         catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
     }

@@ -382,7 +382,7 @@ pub(crate) fn raw(from: i64, to: i64) -> RangeQuery {
     }
 }
 
-/// Slices of samples, which a frame has one of, between two looks whether the query must end.
+/// Slices of samples, each of a frame, between two looks whether the query must end.
 const SLICES_UNCHECKED: u32 = 16;
 
 /// Hands on the samples of a series.

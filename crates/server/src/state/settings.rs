@@ -59,6 +59,7 @@ pub(crate) struct Settings {
     pub(crate) drop_empty: DropEmpty,
     /// Milliseconds without a write after which a series leaves memory; 0 is never.
     pub(crate) park_after_ms: u64,
+    /// How many times a second expired series are looked for.
     pub(crate) expiry_hz: u64,
     /// Disk budget in bytes (0 = unlimited).
     pub(crate) disk_budget_bytes: u64,

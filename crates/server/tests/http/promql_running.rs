@@ -33,6 +33,8 @@ fn a_query_that_was_quick_is_answered_all_the_same_when_it_is_not() {
     let server = server(&[]);
     let mut http = Http::to(server.http());
     let count = [("query", "count(deviation_rank)"), ("time", "1")];
+    // Of the same text, at a time without samples.
+    let none = [("query", "count(deviation_rank)"), ("time", "1e9")];
     let wrong = [
         ("query", "deviation_rank + on () deviation_rank"),
         ("time", "1"),
@@ -48,6 +50,11 @@ fn a_query_that_was_quick_is_answered_all_the_same_when_it_is_not() {
             let (status, body) = ask(&mut http, "query", &count);
             assert_eq!(status, 200, "{body}");
             assert_eq!(body["data"]["result"][0]["value"][1], series.to_string());
+            let (status, body) = ask(&mut http, "query", &none);
+            assert_eq!(
+                (status, &body["data"]["result"]),
+                (200, &Value::Array(Vec::new()))
+            );
             let (status, body) = ask(&mut http, "query", &wrong);
             let is_refused = status == 422 && body["errorType"] == "execution";
             assert_eq!(is_refused, series > 1, "{body}");

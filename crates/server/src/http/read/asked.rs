@@ -1,5 +1,8 @@
 //! A read request: its user, its parameters, and what the user may read.
 
+mod rights;
+
+use super::brief::Brief;
 use super::packing::Accepts;
 use super::parameters::{Parameters, Span};
 use crate::acl::log::HTTP;
@@ -16,10 +19,11 @@ use crate::state::Shared;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode};
-use latewood_engine::{RangeQuery, SeriesRef};
+use latewood_engine::{Cancel, RangeQuery, SeriesRef};
 use latewood_promql::source::{Hold, Selection};
 use latewood_wire::selector::Matcher;
 use parking_lot::Mutex;
+use rights::demand;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +46,7 @@ pub(super) struct Asked {
     memory: Mutex<Option<OwnedSemaphorePermit>>,
     /// Nobody waits for the answer any more.
     unwanted: Arc<AtomicBool>,
+    brief: Brief,
     /// As what it began.
     reading: Reading,
 }
@@ -58,15 +63,10 @@ pub(super) enum Unreadable {
     PassOver,
 }
 
-fn demand(context: &Context, user: &User, command: &str) -> Result<(), Answer> {
-    if user.may_run(command) {
-        return Ok(());
+impl Cancel for Asked {
+    fn is_cancelled(&self) -> bool {
+        self.unwanted.is_cancelled() || self.is_overdue()
     }
-    let log = &context.shared.runtime.users.log;
-    log.note_sender(HTTP, Some(Denied::Command), command.as_bytes(), &user.name);
-    let command = command.to_ascii_uppercase().replace('|', " ");
-    let text = format!("permission to run {command} is required");
-    Err(Answer::new(StatusCode::FORBIDDEN, text))
 }
 
 impl Asked {
@@ -94,6 +94,7 @@ impl Asked {
             user: Self::admit(context, endpoint, headers)?,
             memory: Mutex::default(),
             unwanted: Arc::default(),
+            brief: Brief::default(),
             reading,
         })
     }
@@ -154,7 +155,8 @@ impl Asked {
         &self.unwanted
     }
 
-    /// Refuses to go on where nobody waits for the answer any more.
+    /// Refuses to go on where nobody waits for the answer any more, or the time of
+    /// [`Asked::briefly`] is over.
     ///
     /// # Errors
     /// Nobody sees it.
@@ -162,9 +164,27 @@ impl Asked {
         if self.unwanted.load(Ordering::Relaxed) {
             add(&self.counters().cancelled, 1);
             Err(Answer::busy("the client closed the connection"))
+        } else if self.is_overdue() {
+            Err(Answer::busy("it takes longer than a moment"))
         } else {
             Ok(())
         }
+    }
+
+    /// Runs `work` on a thread for which others wait: what looks whether it is wanted ends it after a
+    /// moment. Memory that it took goes back if it fails.
+    pub(super) fn briefly<T>(&self, work: impl FnOnce() -> Result<T, Answer>) -> Result<T, Answer> {
+        let held = self.held_bytes();
+        let done = self.brief.run(work);
+        if done.is_err() {
+            self.hold_only(held)?;
+        }
+        done
+    }
+
+    /// Whether the time of [`Asked::briefly`] is over.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.brief.is_over()
     }
 
     /// Waits until what was read up to now may be answered: under a lease, if reads need one; of a
@@ -180,65 +200,8 @@ impl Asked {
         proven.map_err(|why| Answer::busy(why.to_string()))
     }
 
-    /// The name of the user who asks.
-    pub(super) fn user_name(&self) -> &[u8] {
-        &self.user.name
-    }
-
-    /// Whether that user may read what is under `key`.
-    pub(super) fn may_read(&self, key: &[u8]) -> bool {
-        self.user.may_read(self.endpoint.command(), key)
-    }
-
-    /// The same with another command.
-    pub(super) fn may_read_by(&self, command: &str, key: &[u8]) -> bool {
-        self.user.may_read(command, key)
-    }
-
-    /// Refuses where that user may not run the command of this name.
-    ///
-    /// # Errors
-    /// 403, which ACL LOG has too.
-    pub(super) fn demand(&self, command: &str) -> Result<(), Answer> {
-        demand(&self.context, &self.user, command)
-    }
-
-    /// Refuses where that user may not change what is under `key` by this command.
-    ///
-    /// # Errors
-    /// 403, which ACL LOG has too.
-    pub(super) fn demand_change(&self, command: &str, key: &[u8]) -> Result<(), Answer> {
-        if self.user.may_change(command, key) {
-            return Ok(());
-        }
-        let log = &self.context.shared.runtime.users.log;
-        log.note_sender(HTTP, Some(Denied::Key), key, &self.user.name);
-        let text = "no permission to delete all matching series; nothing was deleted";
-        Err(Answer::new(StatusCode::FORBIDDEN, text))
-    }
-
-    /// Whether that user may run the command of this name.
-    pub(super) fn may_run(&self, command: &str) -> bool {
-        self.user.may_run(command)
-    }
-
     pub(super) fn counters(&self) -> &ReadCounters {
         self.shared().protocols.reads.of(self.endpoint)
-    }
-
-    /// Whether some series may be there that the user may not read.
-    pub(super) fn is_restricted(&self) -> bool {
-        !self.user.is_unrestricted
-    }
-
-    /// Whether that user may read every key there may be.
-    pub(super) fn may_read_all(&self) -> bool {
-        self.may_read_all_by(self.endpoint.command())
-    }
-
-    /// The same with another command.
-    pub(super) fn may_read_all_by(&self, command: &str) -> bool {
-        self.user.may_run_on_all_keys(command)
     }
 
     /// The series that pass one of `selectors`, in the order of their labels; with a span, some may be
@@ -267,6 +230,8 @@ impl Asked {
         refused?;
         let mut named = named.map_err(|error| Answer::engine(&error))?;
         labelled::retain_matching(&mut named, selectors);
+        // What was cut may have ended before anything was held.
+        self.check_wanted()?;
         Ok(named)
     }
 
@@ -317,8 +282,10 @@ impl Asked {
         let db = &self.context.shared.db;
         let span = Some((selection.from_ms, selection.to_ms));
         let sought = (selection.matchers, span);
-        let found = labelled::each(db, sought, is_many, Some(self.unwanted()), hold, take);
-        found.map_err(|error| Answer::engine(&error))
+        let found = labelled::each(db, sought, is_many, Some(self), hold, take);
+        let found = found.map_err(|error| Answer::engine(&error))?;
+        self.check_wanted()?;
+        Ok(found)
     }
 
     /// The same without their names, and with series that `__key__` would leave out.
@@ -338,7 +305,7 @@ impl Asked {
         let mut found = Vec::new();
         // Many selectors that find the same hold it once.
         for matchers in selectors {
-            let selected = labelled::select(db, matchers, span, Some(self.unwanted()));
+            let selected = labelled::select(db, matchers, span, Some(self));
             found.append(&mut selected.map_err(|error| Answer::engine(&error))?);
             if selectors.len() > 1 {
                 found.sort_unstable_by_key(|series| series.id);
@@ -376,12 +343,16 @@ impl Asked {
         Ok(())
     }
 
+    fn held_bytes(&self) -> usize {
+        self.memory.lock().as_ref().map_or(0, bytes_of)
+    }
+
     /// Lets the answer, and what its query holds, wait for its reader until what is returned is dropped.
     ///
     /// # Errors
     /// 503 where such answers of the user, or of all, hold too much.
     pub(super) fn begin_waiting(&self, query_bytes: usize) -> Result<Unread, Answer> {
-        let bytes = self.memory.lock().as_ref().map_or(0, bytes_of);
+        let bytes = self.held_bytes();
         let query_bytes_max = self.context.work.query_memory.bytes_max();
         let held = (bytes, query_bytes);
         let bytes_max = (Permits::memory_bytes_max(), query_bytes_max);
@@ -394,7 +365,7 @@ impl Asked {
     /// # Errors
     /// 503 where it took less and other requests hold too much.
     pub(super) fn hold_only(&self, bytes: usize) -> Result<(), Answer> {
-        let held = self.memory.lock().as_ref().map_or(0, bytes_of);
+        let held = self.held_bytes();
         self.hold_bytes(bytes.saturating_sub(held))?;
         if let Some(memory) = &mut *self.memory.lock() {
             shrink(memory, bytes);

@@ -20,6 +20,7 @@
 //! Tested by `tests/http/reading.rs`, `export.rs` and `remote_read.rs`.
 
 mod asked;
+mod brief;
 mod cardinality;
 pub(super) mod corrections;
 mod delete_series;

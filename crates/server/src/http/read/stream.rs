@@ -47,7 +47,7 @@ pub(super) trait Pieces: Send + 'static {
 
     /// The same on a thread that others wait for, where the whole answer is likely made in a moment;
     /// `None` where [`Pieces::more`] has to make it.
-    fn at_once(&mut self, _asked: &Arc<Asked>, _out: &mut Vec<u8>) -> Option<bool> {
+    fn at_once(&mut self, _asked: &Arc<Asked>, _out: &mut Vec<u8>) -> Option<Result<bool, Answer>> {
         None
     }
 
@@ -140,8 +140,8 @@ impl<P: Pieces> Maker<P> {
     /// The next piece, if it can be made at once.
     fn at_once(&mut self) -> Option<Result<Piece, Answer>> {
         let mut out = Vec::new();
-        let follows = self.pieces.at_once(&self.asked, &mut out)?;
-        Some(self.pack(out, follows))
+        let made = self.pieces.at_once(&self.asked, &mut out)?;
+        Some(made.and_then(|follows| self.pack(out, follows)))
     }
 
     /// The next piece. May block.

@@ -17,11 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// A query that took no longer than this is likely as quick the next time, and may then be evaluated
-/// on a thread that others wait for.
+/// A query that took no longer than this, and had no longer answer, is likely as quick the next time.
 const QUICK_MAX: Duration = Duration::from_micros(500);
-/// How long such a thread works on it at most.
-const BRIEF_MAX: Duration = Duration::from_millis(2);
+const QUICK_BYTES_MAX: usize = 64 << 10;
 /// Texts that are remembered.
 const TEXTS_MAX: usize = 1000;
 /// Bytes of a text that are shown.
@@ -56,8 +54,6 @@ pub(crate) struct Running {
     was_quick: bool,
     /// Whether this one was.
     is_quick: AtomicBool,
-    /// How long it may have taken while a thread works on it that others wait for, in nanoseconds.
-    brief_ns: AtomicU64,
 }
 
 /// What queries of one text took.
@@ -86,8 +82,11 @@ impl Registry {
         longest: Duration,
     ) -> Listed {
         let began = Instant::now();
+        // Of a text that is shortened, others may be shortened to the same.
+        let is_whole = text.len() <= TEXT_BYTES_MAX;
         let text = shortened(text);
-        let was_quick = (self.ended.lock().get(&text)).is_some_and(|ended| ended.is_quick);
+        let is_quick = |ended: &Ended| is_whole && ended.is_quick;
+        let was_quick = self.ended.lock().get(&text).is_some_and(is_quick);
         let running = Arc::new(Running {
             id: self.last_id.fetch_add(1, Ordering::Relaxed) + 1,
             user: String::from_utf8_lossy(user).into_owned(),
@@ -102,7 +101,6 @@ impl Registry {
             is_parsed: AtomicBool::new(false),
             was_quick,
             is_quick: AtomicBool::new(false),
-            brief_ns: AtomicU64::new(u64::MAX),
         });
         self.running.lock().insert(running.id, Arc::clone(&running));
         Listed {
@@ -230,17 +228,10 @@ impl Running {
         self.was_quick
     }
 
-    /// Says how long its evaluation took.
-    pub(super) fn took(&self, time: Duration) {
-        self.is_quick.store(time <= QUICK_MAX, Ordering::Relaxed);
-    }
-
-    /// Has it end in a moment from now on, or no longer.
-    pub(super) fn be_brief(&self, is_brief: bool) {
-        let end = (self.worked() + BRIEF_MAX).as_nanos();
-        let end = u64::try_from(end).ok().filter(|_| is_brief);
-        self.brief_ns
-            .store(end.unwrap_or(u64::MAX), Ordering::Relaxed);
+    /// Says how long its evaluation took, and its answer is.
+    pub(super) fn took(&self, time: Duration, bytes: usize) {
+        let is_quick = time <= QUICK_MAX && bytes <= QUICK_BYTES_MAX;
+        self.is_quick.store(is_quick, Ordering::Relaxed);
     }
 
     /// Says that its reader was waited for.
@@ -290,10 +281,6 @@ impl Running {
         Instant::now() + self.longest.saturating_sub(self.worked())
     }
 
-    fn brief(&self) -> Duration {
-        Duration::from_nanos(self.brief_ns.load(Ordering::Relaxed))
-    }
-
     /// Whether it must end.
     ///
     /// # Errors
@@ -301,7 +288,7 @@ impl Running {
     pub(super) fn check(&self) -> Result<(), Interrupt> {
         match self.is_cancelled() {
             true => Err(Interrupt::Canceled),
-            false if self.worked() >= self.longest.min(self.brief()) => Err(Interrupt::Timeout),
+            false if self.worked() >= self.longest => Err(Interrupt::Timeout),
             false => Ok(()),
         }
     }

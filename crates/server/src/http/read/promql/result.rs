@@ -16,11 +16,12 @@ use crate::http::read::asked::Asked;
 use crate::http::read::list::put_text;
 use crate::http::read::stream::{PIECE_BYTES, Pieces};
 use crate::observe::reads::add;
+use axum::http::StatusCode;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use latewood_promql::QUERY_BYTES_MAX;
 use latewood_promql::annotation::{Annotations, Level};
-use latewood_promql::engine::{EvalError, Evaluation, Query, Stats, Value};
+use latewood_promql::engine::{EvalError, Evaluation, Query, Stats, Value, alone};
 use latewood_promql::number::{push_plain, push_short_seconds};
 use latewood_promql::source::Interrupt;
 use serde_json::json;
@@ -174,7 +175,7 @@ impl Answering {
         put_texts("infos", "info", infos, out);
         out.extend_from_slice(b"}\n");
         if let Some(began) = self.began.filter(|_| !self.wanted.is_range) {
-            self.listed.running.took(began.elapsed());
+            self.listed.running.took(began.elapsed(), out.len());
         }
     }
 
@@ -255,17 +256,23 @@ impl Answering {
 }
 
 impl Pieces for Answering {
-    fn at_once(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Option<bool> {
+    fn at_once(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Option<Result<bool, Answer>> {
         let is_new = matches!(self.state, State::New);
-        let running = Arc::clone(&self.listed.running);
-        if !is_new || self.wanted.is_range || self.wanted.is_fresh || !running.was_quick() {
+        let is_quick = is_new && self.listed.running.was_quick();
+        // An EXEC is waited for.
+        let waits = self.wanted.is_fresh || asked.shared().exec_lock.is_wanted();
+        if !is_quick || self.wanted.is_range || waits {
             return None;
         }
-        running.be_brief(true);
-        let made = self.more(asked, out);
-        running.be_brief(false);
-        // Whatever is wrong, `more` meets it again.
-        made.ok()
+        let made = asked.briefly(|| alone(|| self.more(asked, out)));
+        match made {
+            // It may be for a want of time, of a file or of memory: from the beginning, then.
+            Err(answer) if answer.status == StatusCode::SERVICE_UNAVAILABLE => {
+                (self.state, self.written, self.is_cut) = (State::New, 0, false);
+                None
+            }
+            made => Some(made),
+        }
     }
 
     fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {

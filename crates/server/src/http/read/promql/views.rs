@@ -86,6 +86,9 @@ impl Reader for Asking {
     }
 
     fn check(&self) -> Result<(), Interrupt> {
+        if self.asked.is_overdue() {
+            return Err(Interrupt::Timeout);
+        }
         self.running.check()
     }
 }
