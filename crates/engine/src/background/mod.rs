@@ -179,21 +179,23 @@ fn run_expiry(core: &Core, rules: &Rules) {
     let every = || Duration::from_secs(1) / core.expiry_hz.load(Ordering::Relaxed).max(1);
     let (mut since_sweep, mut since_end) = (Duration::ZERO, Duration::ZERO);
     loop {
-        let pause = every().min(ENDS_PAUSE);
+        let every = every();
+        let pause = every.min(ENDS_PAUSE);
         if !core.observe.signals.sleep(pause) {
             return;
         }
         since_sweep += pause;
         since_end += pause;
-        if since_sweep >= every() {
-            since_sweep = Duration::ZERO;
+        if since_sweep >= every {
+            // What is left counts, but is not made up for.
+            since_sweep = since_sweep.saturating_sub(every).min(pause);
             if rules.sweep_expired().is_err() {
                 return;
             }
         }
         // Some milliseconds of work each time, however often expired series are looked for.
         if since_end >= ENDS_PAUSE {
-            since_end = Duration::ZERO;
+            since_end = since_end.saturating_sub(ENDS_PAUSE).min(pause);
             if rules.end_some().is_err() {
                 return;
             }

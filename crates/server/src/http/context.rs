@@ -109,7 +109,8 @@ impl Context {
             return Err(Answer::busy("the database is loading"));
         }
         match self.shared.pause.holds(writes) {
-            Some(_) => Err(Answer::busy(Failure::Paused.to_string())),
+            Some(_) if writes => Err(Answer::busy(Failure::Paused.to_string())),
+            Some(_) => Err(Answer::busy("all commands are paused by CLIENT PAUSE")),
             None => Ok(()),
         }
     }
@@ -151,7 +152,7 @@ impl Context {
     }
 
     /// Runs `work` on this thread, which others wait for: it takes a moment, and its reads wait for
-    /// no store and read no rows of parked series.
+    /// no store. Looks for series by their labels read no rows of parked ones.
     ///
     /// # Errors
     /// 500 where it panics.

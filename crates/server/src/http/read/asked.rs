@@ -230,7 +230,6 @@ impl Asked {
         refused?;
         let mut named = named.map_err(|error| Answer::engine(&error))?;
         labelled::retain_matching(&mut named, selectors);
-        // What was cut may have ended before anything was held.
         self.check_wanted()?;
         Ok(named)
     }
@@ -283,9 +282,9 @@ impl Asked {
         let span = Some((selection.from_ms, selection.to_ms));
         let sought = (selection.matchers, span);
         let found = labelled::each(db, sought, is_many, Some(self), hold, take);
-        let found = found.map_err(|error| Answer::engine(&error))?;
+        // What was cut is any part, or too much.
         self.check_wanted()?;
-        Ok(found)
+        found.map_err(|error| Answer::engine(&error))
     }
 
     /// The same without their names, and with series that `__key__` would leave out.
@@ -306,6 +305,8 @@ impl Asked {
         // Many selectors that find the same hold it once.
         for matchers in selectors {
             let selected = labelled::select(db, matchers, span, Some(self));
+            // What was cut is any part, or too much.
+            self.check_wanted()?;
             found.append(&mut selected.map_err(|error| Answer::engine(&error))?);
             if selectors.len() > 1 {
                 found.sort_unstable_by_key(|series| series.id);

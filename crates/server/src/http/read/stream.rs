@@ -2,10 +2,11 @@
 //!
 //! A piece is made on a thread that may block, and the next one only once it
 //! was taken: one waits while another is sent. An answer that is likely made in a
-//! moment is tried on the thread of the connection first: to wake another one costs more. Where the whole answer is one
-//! piece, it has a length; where something fails before the first piece is
-//! there, a status that says so. Later only the connection can be broken off,
-//! which a reader sees by the chunk that is missing at the end.
+//! moment is tried on the thread of the connection first: to wake another one
+//! costs more. Where the whole answer is one piece, it has a length; where
+//! something fails before the first piece is there, a status that says so. Later
+//! only the connection can be broken off, which a reader sees by the chunk that is
+//! missing at the end.
 
 use super::asked::Asked;
 use super::packing::{Accepts, Packing};

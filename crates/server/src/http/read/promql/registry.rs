@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 /// A query that took no longer than this, and had no longer answer, is likely as quick the next time.
 const QUICK_MAX: Duration = Duration::from_micros(500);
-const QUICK_BYTES_MAX: usize = 64 << 10;
+pub(super) const QUICK_BYTES_MAX: usize = 64 << 10;
 /// Texts that are remembered.
 const TEXTS_MAX: usize = 1000;
 /// Bytes of a text that are shown.

@@ -5,7 +5,7 @@
 
 use super::json::{Stamps, put_column, put_head, put_texts};
 use super::refusal::{before_evaluation, refusal};
-use super::registry::Listed;
+use super::registry::{Listed, QUICK_BYTES_MAX};
 use super::rows::{Row, Rows};
 use super::rules;
 use super::text::{PLAN_BYTES, TREE_BYTES};
@@ -265,14 +265,19 @@ impl Pieces for Answering {
             return None;
         }
         let made = asked.briefly(|| alone(|| self.more(asked, out)));
-        match made {
-            // It may be for a want of time, of a file or of memory: from the beginning, then.
-            Err(answer) if answer.status == StatusCode::SERVICE_UNAVAILABLE => {
-                (self.state, self.written, self.is_cut) = (State::New, 0, false);
-                None
-            }
-            made => Some(made),
+        let fails = match &made {
+            // It may be for a want of time, of a file or of memory.
+            Err(answer) => answer.status == StatusCode::SERVICE_UNAVAILABLE,
+            // To pack it takes too long.
+            Ok(follows) => *follows || out.len() > QUICK_BYTES_MAX,
+        };
+        if fails {
+            // From the beginning, then.
+            (self.state, self.written, self.is_cut) = (State::New, 0, false);
+            self.idle_since = None;
+            return None;
         }
+        Some(made)
     }
 
     fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
