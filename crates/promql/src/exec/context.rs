@@ -368,7 +368,8 @@ impl<'a> Context<'a> {
         Ok(result?)
     }
 
-    /// Appends samples, without stale marks. A thread keeps their memory for its next series, until the query ends.
+    /// Appends samples, without stale marks. A thread keeps their memory for its next series, until
+    /// the query ends.
     fn keep(&self, timestamps: &[i64], values: &[f64], into: &mut Samples) -> Result<()> {
         let (len, capacity) = (into.timestamps.len(), into.timestamps.capacity());
         let needed = len + timestamps.len();

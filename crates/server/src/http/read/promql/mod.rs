@@ -13,9 +13,9 @@
 //! A query runs on a thread that may block, one of `--promql-max-concurrency`; its columns are
 //! computed by threads that all queries share. An instant query that was quick the last time, with a
 //! short answer, is tried on the thread of its connection alone: what looks whether it goes on ends it
-//! after two milliseconds, and then it runs as others do. It ends when its time is over, its peer leaves, or
-//! somebody cancels it, also while it waits for a thread. Between two pieces of its answer it holds
-//! no thread, and its time stands still: the reader has the time that it has for any answer.
+//! after two milliseconds, and then it runs as others do. It ends when its time is over, its peer
+//! leaves, or somebody cancels it, also while it waits for a thread. Between two pieces of its answer
+//! it holds no thread, and its time stands still: the reader has the time that it has for any answer.
 //!
 //! Tested by `tests/http/promql*.rs`, and beside Prometheus by `tests/promql`.
 

@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// A query that took no longer than this, and had no longer answer, is likely as quick the next time.
+/// A query that took no longer than this is likely as quick the next time, if its answer was short.
 const QUICK_MAX: Duration = Duration::from_micros(500);
+/// Bytes of a short answer: to compress more takes longer than a moment.
 pub(super) const QUICK_BYTES_MAX: usize = 64 << 10;
 /// Texts that are remembered.
 const TEXTS_MAX: usize = 1000;
